@@ -1,0 +1,10 @@
+"""Extractor, classifier and discriminator of each experiment, by name."""
+
+from collections.abc import Callable
+
+from moda_jax.models import digits
+from moda_jax.models.networks import Networks
+
+NETWORKS: dict[str, Callable[..., Networks]] = {
+  'digits': digits.create_networks,
+}

@@ -1,0 +1,19 @@
+"""PyTorch's default initialisation, which the paper's networks start from."""
+
+import math
+
+import jax
+from flax import linen as nn
+
+# Uniform in ±1/sqrt(fan_in). Flax's default has three times the variance.
+kernel_init = nn.initializers.variance_scaling(1 / 3, 'fan_in', 'uniform')
+
+
+def bias_init(fan_in: int) -> nn.initializers.Initializer:
+  """Uniform in ±1/sqrt(fan_in), `fan_in` being that of the layer's kernel."""
+  bound = 1 / math.sqrt(fan_in)
+
+  def init(key: jax.Array, shape: tuple[int, ...], dtype: type) -> jax.Array:
+    return jax.random.uniform(key, shape, dtype, -bound, bound)
+
+  return init
