@@ -1,0 +1,52 @@
+"""MODA: adaptation from a mixture of sources whose weights are learned."""
+
+import jax
+
+from moda_jax.objectives import method, terms
+from moda_jax.objectives.reversal import reverse_gradient
+
+
+class Moda(method.Method):
+  """Σ α_j class_j − μ_d · discriminator loss + μ_s ‖α‖², α = softmax(β).
+
+  The discriminator maximises, everything else minimises. One backward pass
+  does both: the discriminator loss is added, and its gradient is reversed at
+  the discriminator's input and at the α that multiplies it.
+  """
+
+  parts = ('extractor', 'classifier', 'discriminator')
+
+  def init(
+    self, rng: jax.Array, x: jax.Array
+  ) -> tuple[method.Params, method.State]:
+    """See the base class; β starts uniform in [0, 1]."""
+    rng, beta_rng = jax.random.split(rng)
+    params, state = super().init(rng, x)
+    params['beta'] = jax.random.uniform(beta_rng, (len(self.sources),))
+    return params, state
+
+  def loss(
+    self,
+    params: method.Params,
+    state: method.State,
+    batch: method.Batch,
+    rng: jax.Array,
+    step: jax.Array,
+  ) -> tuple[jax.Array, tuple[method.Metrics, method.State]]:
+    """See the base class."""
+    z, state = self.extract(params, state, batch)
+    task, state = self.task_terms(params, state, z, batch)
+    (source, target), metrics, state = self.domain_terms(params, state, z)
+    alpha = jax.nn.softmax(params['beta'])
+    discriminator = reverse_gradient(alpha) @ source + target
+    sparsity = terms.sparsity(alpha=alpha)
+    config = self.config
+    loss = (
+      alpha @ task.class_losses
+      + config.mu_c * task.consistency
+      + config.mu_d * discriminator
+      + config.mu_s * sparsity
+    )
+    metrics |= task.metrics | self.by_source('alpha', alpha)
+    metrics |= {'discriminator': discriminator, 'sparsity': sparsity}
+    return loss, (metrics, state)

@@ -1,0 +1,104 @@
+"""Every method's losses, gradients and steps against the golden figures."""
+
+import golden
+import jax
+import ml_collections
+import numpy as np
+import optax
+import pytest
+
+from moda_jax.models import NETWORKS
+from moda_jax.objectives import METHODS
+
+SOURCES = ('a', 'b', 'c')
+# Relative tolerance of float32 at the first, second and third step.
+TOLERANCES = (1e-4, 1e-3, 1e-3)
+
+cases = [
+  pytest.param(path, id=path.stem)
+  for path in golden.files()
+  if (figures := golden.read(path))['net'] in NETWORKS
+  and figures['method'] in METHODS
+]
+if not cases:
+  cases = [
+    pytest.param(None, marks=pytest.mark.skip('no golden figures at hand'))
+  ]
+
+
+@pytest.mark.parametrize('path', cases)
+def test_golden(path):
+  figures = golden.read(path)
+  method = make_method(figures)
+  batch = golden.batch(figures)
+  params, method_state = start(method, batch)
+  tx = optax.adadelta(figures['lr'], rho=0.9, eps=1e-6)
+  step, opt_state = make_step(method, tx), tx.init(params)
+  for expected, rtol in zip(figures['steps'], TOLERANCES, strict=True):
+    params, opt_state, loss, metrics, grads = step(
+      params, opt_state, method_state, batch
+    )
+    np.testing.assert_allclose(loss, expected['loss'], rtol)
+    compare_terms(metrics, expected, rtol)
+    compare_norms(grads, expected['grad_norm'], rtol)
+    compare_norms(params, expected['param_norm_after'], rtol)
+    if 'beta' in params:
+      np.testing.assert_allclose(grads['beta'], expected['beta_grad'], rtol)
+      np.testing.assert_allclose(params['beta'], expected['beta_after'], rtol)
+
+
+def make_method(figures):
+  values = {f'mu_{key}': value for key, value in figures['mu'].items()}
+  config = ml_collections.ConfigDict(
+    values | {'tau': figures['mu']['tau'], 'gamma': figures['mu']['gamma']}
+  )
+  networks = NETWORKS[figures['net']](golden.CLASSES[figures['net']])
+  return METHODS[figures['method']](networks, SOURCES, config)
+
+
+def start(method, batch):
+  x = batch['target']['weak']
+  params, method_state = jax.eval_shape(method.init, jax.random.key(0), x)
+  return golden.fill(params), method_state
+
+
+def make_step(method, tx):
+  @jax.jit
+  def step(params, opt_state, method_state, batch):
+    grad_fn = jax.value_and_grad(method.loss, has_aux=True)
+    (loss, (metrics, _)), grads = grad_fn(
+      params, method_state, batch, jax.random.key(0), 0
+    )
+    updates, opt_state = tx.update(grads, opt_state, params)
+    params = optax.apply_updates(params, updates)
+    return params, opt_state, loss, metrics, grads
+
+  return step
+
+
+def compare_terms(metrics, expected, rtol):
+  """Compares whatever terms the method reports."""
+  for name in ('consistency', 'kept'):
+    if name in metrics:
+      np.testing.assert_allclose(
+        metrics[name], expected[name], rtol, atol=1e-6, err_msg=name
+      )
+  for prefix, key in {
+    'class': 'class',
+    'alpha': 'alpha',
+    'discriminator': 'disc_source',
+  }.items():
+    if f'{prefix}/a' in metrics:
+      found = [metrics[f'{prefix}/{source}'] for source in SOURCES]
+      np.testing.assert_allclose(found, expected[key], rtol, err_msg=prefix)
+  if 'discriminator/target' in metrics:
+    np.testing.assert_allclose(
+      [metrics['discriminator/target']], expected['disc_target'], rtol
+    )
+
+
+def compare_norms(tree, expected, rtol):
+  for name, value in golden.norms(tree).items():
+    np.testing.assert_allclose(
+      value, expected[name], rtol, atol=1e-6, err_msg=name
+    )
