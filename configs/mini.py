@@ -1,0 +1,37 @@
+"""Mini digits: four small domains made locally, for the demo and for tests.
+
+python -m moda_jax.main --config=configs/mini.py:mnistm --workdir=runs/mini
+"""
+
+import ml_collections
+
+from moda_jax import config as config_lib
+
+DATASETS = {
+  'mnist': 'mini_digits/mnist',
+  'uci': 'mini_digits/uci',
+  'synth': 'mini_digits/synth',
+  'mnistm': 'mini_digits/mnistm',
+}
+
+
+def get_config(argument: str = 'mnistm') -> ml_collections.ConfigDict:
+  """Returns the config for `<target>[,key=value…]`."""
+  config = config_lib.base_config()
+  config.experiment = 'mini digits'
+  config.datasets.update(DATASETS)
+  config.network = 'digits'
+  config.width = 0.25
+  config.mu_d, config.mu_s, config.mu_c = 1e-2, 1.0, 1.0
+  config.search.mu_d = (1e-4, 3e-2)
+  config.search.mu_s = (0.3, 3.0)
+  config.search.mu_c = (0.1, 1.0)
+  config.randaugment_exclude = ('FlipX',)
+  config.batch_size = 16
+  config.steps = 3000
+  config.learning_rate = 0.5
+  config.rate_multipliers = (('^beta$', 0.1), ('.*', 1.0))
+  config.eval_every = config.checkpoint_every = 500
+  return config_lib.apply_argument(
+    config, argument, DATASETS, 'configs/mini.py'
+  )

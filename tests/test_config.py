@@ -1,0 +1,82 @@
+import math
+
+import pytest
+import tiny
+
+from configs import digits, mini
+from moda_jax import config as config_lib
+from moda_jax.errors import UserError
+
+
+@pytest.mark.parametrize('module', [digits, mini])
+def test_every_target_has_the_other_domains_as_sources(module):
+  for target in module.DATASETS:
+    config = module.get_config(target)
+    config_lib.check(config)
+    assert config.target == target
+    assert set(config.sources) == set(module.DATASETS) - {target}
+
+
+def test_arguments_are_typed():
+  config = mini.get_config('mnist,method=moda,width=1,steps=7,weak_flip=true')
+  assert (config.method, config.width, config.steps) == ('moda', 1.0, 7)
+  assert type(config.width) is float
+  assert config.weak_flip is True
+
+
+@pytest.mark.parametrize(
+  ('argument', 'named'),
+  [
+    ('emnist', ['emnist', 'mnist, uci, synth, mnistm']),
+    ('', ["''", 'mnistm']),
+    ('mnist,colour=3', ['colour=3', 'batch_size', 'tau']),
+    ('mnist,moda', ["'moda'", 'key=value', 'method']),
+    ('mnist,target=uci', ['target=uci']),
+    ('mnist,sources=uci', ['sources=uci']),
+    ('mnist,steps=1.5', ['steps=1.5', 'int']),
+    ('mnist,tau=high', ['tau=high', 'float']),
+    ('mnist,weak_flip=maybe', ['weak_flip=maybe', 'true or false']),
+  ],
+)
+def test_wrong_arguments_are_refused_with_what_is_allowed(argument, named):
+  with pytest.raises(UserError) as error:
+    mini.get_config(argument)
+  for text in ('configs/mini.py', *named):
+    assert text in str(error.value)
+
+
+@pytest.mark.parametrize(
+  ('values', 'named'),
+  [
+    ({'mu_d': -0.1}, 'config.mu_d = -0.1'),
+    ({'mu_s': math.inf}, 'config.mu_s = inf'),
+    ({'mu_c': math.nan}, 'config.mu_c = nan'),
+    ({'tau': 1.01}, 'config.tau = 1.01'),
+    ({'tau': -0.01}, 'config.tau = -0.01'),
+    ({'width': 0.0}, 'config.width = 0.0'),
+    ({'learning_rate': -1.0}, 'config.learning_rate = -1.0'),
+    ({'adadelta_rho': 1.0}, 'config.adadelta_rho = 1.0'),
+    ({'batch_size': 0}, 'config.batch_size = 0'),
+    ({'samples': -1}, 'config.samples = -1'),
+    ({'steps': 0}, 'config.steps = 0'),
+    ({'epochs': 3}, 'config.epochs = 3'),
+    ({'weak': 'sometimes'}, "config.weak = 'sometimes'"),
+    ({'cutout': 'middle'}, "config.cutout = 'middle'"),
+    ({'randaugment_max': 31}, 'config.randaugment_max = 31'),
+    ({'randaugment_min': 11}, 'config.randaugment_min = 11'),
+    ({'sources': ()}, 'config.sources = ()'),
+    ({'sources': ('a', 'a')}, 'twice'),
+    ({'sources': ('a', 't')}, "config.target = 't' is among"),
+    ({'target': 'x'}, "'x'"),
+  ],
+)
+def test_impossible_values_are_named(values, named):
+  config = tiny.make_run_config(**values)
+  with pytest.raises(UserError) as error:
+    config_lib.check(config)
+  assert named in str(error.value)
+
+
+def test_limits_themselves_are_allowed():
+  config_lib.check(tiny.make_run_config(mu_d=0.0, mu_s=0.0, mu_c=0.0, tau=0.0))
+  config_lib.check(tiny.make_run_config(tau=1.0))
