@@ -1,11 +1,16 @@
 """Tiny networks and batches, for tests that compare numbers in float64."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import ml_collections
 import numpy as np
 from flax import linen as nn
 
+from moda_jax.config import base_config
+from moda_jax.data.domains import Domain, Domains
+from moda_jax.models import NETWORKS
 from moda_jax.models.networks import Networks
 from moda_jax.objectives import METHODS
 
@@ -16,17 +21,25 @@ class Layers(nn.Module):
   """Dense layers with smooth activations, so that differences converge."""
 
   sizes: tuple[int, ...]
+  axes: int = 1  # of one input; they are flattened
 
   @nn.compact
   def __call__(self, x, *, train=False):
     del train
+    x = x.reshape(*x.shape[: x.ndim - self.axes], -1)
     for i, size in enumerate(self.sizes):
       x = nn.Dense(size)(x if i == 0 else jnp.tanh(x))
     return x
 
 
-def create_networks():
-  return Networks(Layers((4, 6)), Layers((5, CLASSES)), Layers((5, 2)))
+def create_networks(num_classes=CLASSES, width=1.0, axes=1):
+  del width
+  extractor = Layers((4, 6), axes)
+  return Networks(extractor, Layers((5, num_classes)), Layers((5, 2)))
+
+
+# Compiles in a moment, unlike convolutions.
+NETWORKS['tiny images'] = functools.partial(create_networks, axes=3)
 
 
 def make_config(**values):
@@ -70,3 +83,35 @@ def loss_and_grads(method, params, state, batch):
     params, state, batch, jax.random.key(0), jnp.asarray(0)
   )
   return loss, metrics, grads
+
+
+def make_domains(sizes=(40, 24, 30, 32, 21), seed=0):
+  """Four small domains of real-size images, the last also with a test split."""
+  rng = np.random.default_rng(seed)
+  prototypes = rng.integers(0, 256, (CLASSES, 32, 32, 3))
+
+  def make(name, size):
+    labels = rng.integers(0, CLASSES, size).astype(np.int32)
+    images = prototypes[labels] // 2 + rng.integers(0, 128, (size, 32, 32, 3))
+    classes = tuple(f'class {i}' for i in range(CLASSES))
+    return Domain(name, 'random', images.astype(np.uint8), labels, classes)
+
+  names = ('a', 'b', 'c', 't', 't')
+  made = [make(*pair) for pair in zip(names, sizes, strict=True)]
+  return Domains(tuple(made[:3]), made[3], made[4])
+
+
+def make_run_config(**values):
+  """A config for `make_domains` that takes a moment."""
+  config = base_config()
+  config.experiment = 'random'
+  config.datasets.update(dict.fromkeys('abct', 'random'))
+  config.sources, config.target = ('a', 'b', 'c'), 't'
+  config.network = 'tiny images'
+  config.batch_size, config.steps = 8, 6
+  config.log_every = config.eval_every = config.checkpoint_every = 2
+  config.learning_rate = 1.0
+  config.randaugment_exclude = ('FlipX',)
+  config.eval_batch_size = 8
+  config.update(values)
+  return config

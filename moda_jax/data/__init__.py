@@ -1,0 +1,1 @@
+"""From domains to the batches of a training step."""

@@ -1,0 +1,163 @@
+"""Domains: a name in the config to examples in memory."""
+
+import logging
+from typing import NamedTuple
+
+import ml_collections
+import numpy as np
+import tensorflow_datasets as tfds
+
+import moda_jax.datasets  # noqa: F401  registers the builders
+from moda_jax.data import seeds
+from moda_jax.errors import UserError
+
+_log = logging.getLogger(__name__)
+
+
+class Domain(NamedTuple):
+  """The examples of one domain, in memory.
+
+  Attributes:
+    name: as in the config.
+    origin: the TFDS name they come from.
+    inputs: `[N, …]`, images as uint8.
+    labels: `[N]` int32.
+    classes: the class names.
+  """
+
+  name: str
+  origin: str
+  inputs: np.ndarray
+  labels: np.ndarray
+  classes: tuple[str, ...]
+
+
+class Domains(NamedTuple):
+  """All that an experiment reads.
+
+  Attributes:
+    sources: the labelled training examples, in the config's order.
+    target: the target's training examples. Its labels go to no batch unless
+      the method declares that it reads them.
+    test: the target's test examples.
+  """
+
+  sources: tuple[Domain, ...]
+  target: Domain
+  test: Domain
+
+  @property
+  def num_classes(self) -> int:
+    """The number of classes, the same in every domain."""
+    return len(self.target.classes)
+
+
+def load_domains(config: ml_collections.ConfigDict) -> Domains:
+  """Loads the config's domains, subsets drawn by its seed."""
+  train = {
+    name: _load_training_domain(config, name)
+    for name in (*config.sources, config.target)
+  }
+  domains = Domains(
+    sources=tuple(train[name] for name in config.sources),
+    target=train[config.target],
+    test=_load(config, config.target, 'test'),
+  )
+  _check_classes(domains)
+  for domain in (*domains.sources, domains.target):
+    role = 'target' if domain is domains.target else 'source'
+    _log.info(
+      '%s %s: %d examples of %s',
+      role,
+      domain.name,
+      len(domain.labels),
+      domain.origin,
+    )
+  _log.info('test %s: %d examples', config.target, len(domains.test.labels))
+  return domains
+
+
+def _load_training_domain(
+  config: ml_collections.ConfigDict, name: str
+) -> Domain:
+  domain = _load(config, name, 'train')
+  count = len(domain.labels)
+  if not config.samples or config.samples >= count:
+    return domain
+  rng = np.random.default_rng(seeds.domain_entropy(config.seed, name))
+  chosen = np.sort(rng.permutation(count)[: config.samples])
+  return domain._replace(
+    inputs=domain.inputs[chosen], labels=domain.labels[chosen]
+  )
+
+
+def _load(config: ml_collections.ConfigDict, name: str, split: str) -> Domain:
+  builder = _prepared_builder(config, name)
+  loaded = builder.as_dataset(split=split, batch_size=-1)
+  return Domain(
+    name=name,
+    origin=builder.info.full_name,
+    inputs=_conform(loaded['image'].numpy()),
+    labels=loaded['label'].numpy().astype(np.int32),
+    classes=tuple(builder.info.features['label'].names),
+  )
+
+
+def _prepared_builder(
+  config: ml_collections.ConfigDict, name: str
+) -> tfds.core.DatasetBuilder:
+  """The first of the domain's data sets that is prepared."""
+  candidates = config.datasets[name].split(',')
+  for candidate in candidates:
+    builder = _create_builder(candidate, config.data_dir, name)
+    if builder.is_prepared():
+      return builder
+    if getattr(builder, 'MADE_LOCALLY', False):
+      _log.info('making %s, once (%s)', candidate, builder.data_dir)
+      builder.download_and_prepare()
+      return builder
+  raise UserError(
+    f"The domain '{name}' is not prepared: none of {', '.join(candidates)} is "
+    f'in {builder._data_dir_root}. Prepare it with\n'
+    f'  python -m moda_jax.prepare {config.experiment} '
+    '--manual_dir=FOLDER_WITH_THE_FILES\n'
+    'or name another data set with '
+    f'--config.datasets.{name}=TFDS_NAME, or another place with '
+    '--config.data_dir or TFDS_DATA_DIR.'
+  )
+
+
+def _create_builder(
+  candidate: str, data_dir: str, name: str
+) -> tfds.core.DatasetBuilder:
+  try:
+    return tfds.builder(candidate, data_dir=data_dir or None)
+  except (tfds.core.DatasetNotFoundError, ValueError) as error:
+    reason = str(error).splitlines()[0]
+    raise UserError(
+      f"config.datasets.{name}: '{candidate}' is no TFDS data set: {reason}"
+    ) from error
+
+
+def _conform(images: np.ndarray) -> np.ndarray:
+  """MNIST as TFDS has it, 28 × 28 grey, to 32 × 32 in colour."""
+  if images.shape[1:3] == (28, 28):
+    images = np.pad(images, ((0, 0), (2, 2), (2, 2), (0, 0)))
+  if images.shape[-1] == 1:
+    images = np.repeat(images, 3, axis=-1)
+  return images
+
+
+def _check_classes(domains: Domains) -> None:
+  if domains.num_classes < 2:
+    raise UserError(
+      f"The domain '{domains.target.name}' ({domains.target.origin}) has a "
+      f'single class, {domains.target.classes}; at least 2 are needed.'
+    )
+  for domain in domains.sources:
+    if domain.classes != domains.target.classes:
+      raise UserError(
+        f"The source '{domain.name}' has the classes {domain.classes}, the "
+        f"target '{domains.target.name}' {domains.target.classes}; they must "
+        'be the same.'
+      )

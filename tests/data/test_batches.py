@@ -1,0 +1,105 @@
+import jax
+import numpy as np
+import pytest
+import tensorflow as tf
+import tiny
+
+from moda_jax.data import batches
+from moda_jax.objectives import METHODS
+
+
+def make(name, steps=3, **values):
+  config = tiny.make_run_config(**values)
+  batch_fn = batches.make_batch_fn(tiny.make_domains(), METHODS[name], config)
+  return list(batches.make_batches(batch_fn, 0, steps)), batch_fn
+
+
+def keys(batch):
+  return {part: set(arrays) for part, arrays in batch.items()}
+
+
+@pytest.mark.parametrize('name', METHODS)
+def test_a_batch_holds_what_the_method_declares_and_nothing_else(name):
+  method = METHODS[name]
+  (batch,), _ = make(name, steps=1)
+  declared = set(method.views)
+  if method.reads_target_labels:
+    declared.add('label')
+  assert keys(batch) == {'source': {'weak', 'label'}, 'target': declared}
+
+
+def test_shapes_and_dtypes():
+  (batch,), _ = make('moda_fm', steps=1)
+  assert batch['source']['weak'].shape == (3, 8, 32, 32, 3)
+  assert batch['source']['label'].shape == (3, 8)
+  assert batch['target']['weak'].shape == (8, 32, 32, 3)
+  assert batch['target']['strong'].shape == (8, 32, 32, 3)
+  assert batch['source']['weak'].dtype == np.uint8
+  assert batch['source']['label'].dtype == np.int32
+
+
+def test_a_batch_is_a_function_of_the_step():
+  made, batch_fn = make('moda_fm', steps=5)
+  alone = batch_fn(tf.constant(3, tf.int64))
+  jax.tree.map(np.testing.assert_array_equal, alone, made[3])
+  later = batches.make_batches(batch_fn, 3, 5)
+  for batch, again in zip(made[3:], later, strict=True):
+    jax.tree.map(np.testing.assert_array_equal, batch, again)
+
+
+def test_steps_and_seeds_differ():
+  made, _ = make('moda_fm', steps=2)
+  (other,), _ = make('moda_fm', steps=1, seed=1)
+  for view in ('weak', 'strong'):
+    first = made[0]['target'][view]
+    assert (first != made[1]['target'][view]).any()
+    assert (first != other['target'][view]).any()
+
+
+def test_labels_belong_to_their_images():
+  domains = tiny.make_domains()
+  made, _ = make('moda', steps=6)  # no strong view: images as they are
+  for batch in made:
+    source = batch['source']
+    for j, domain in enumerate(domains.sources):
+      images, labels = source['weak'][j], source['label'][j]
+      for image, label in zip(images, labels, strict=True):
+        same = (domain.inputs == image).all(axis=(1, 2, 3))
+        assert same.sum() == 1
+        assert domain.labels[same] == [label]
+
+
+@pytest.mark.parametrize(
+  ('name', 'weak', 'augmented'),
+  [
+    ('moda', 'auto', False),
+    ('moda_fm', 'auto', True),
+    ('moda', 'always', True),
+    ('moda_fm', 'never', False),
+  ],
+)
+def test_who_has_an_augmented_weak_view(name, weak, augmented):
+  target = tiny.make_domains().target.inputs
+  (batch,), _ = make(name, steps=1, weak=weak)
+  known = [
+    (target == image).all(axis=(1, 2, 3)).any()
+    for image in batch['target']['weak']
+  ]
+  assert all(known) != augmented
+
+
+def test_split_over_devices_keeps_every_example_once():
+  (batch,), _ = make('moda_fm', steps=1)
+  split = batches.split_over_devices(batch, 4)
+  assert split['source']['weak'].shape == (4, 3, 2, 32, 32, 3)
+  assert split['target']['strong'].shape == (4, 2, 32, 32, 3)
+  for device in range(4):
+    own = slice(2 * device, 2 * device + 2)
+    for key in ('weak', 'label'):
+      np.testing.assert_array_equal(
+        split['source'][key][device], batch['source'][key][:, own]
+      )
+
+
+def test_an_epoch_is_as_long_as_the_largest_domain():
+  assert batches.epoch_steps(tiny.make_domains(), 16) == 3
