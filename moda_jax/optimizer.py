@@ -1,0 +1,54 @@
+"""AdaDelta over the whole parameter tree, with a rate for each pattern."""
+
+import re
+from typing import Any
+
+import jax
+import ml_collections
+import optax
+
+from moda_jax.errors import UserError
+
+
+def create_optimizer(
+  config: ml_collections.ConfigDict, params: Any
+) -> optax.GradientTransformation:
+  """Returns AdaDelta at the config's rate times each parameter's multiple."""
+  multipliers = rate_multipliers(config.rate_multipliers, params)
+  adadelta = optax.adadelta(
+    config.learning_rate, rho=config.adadelta_rho, eps=config.adadelta_eps
+  )
+  if all(multiple == 1 for multiple in jax.tree.leaves(multipliers)):
+    return adadelta
+  return optax.chain(adadelta, _scale_by(multipliers))
+
+
+def rate_multipliers(
+  patterns: tuple[tuple[str, float], ...], params: Any
+) -> Any:
+  """Returns a tree like `params` of multiples of the learning rate.
+
+  Args:
+    patterns: pairs of a regular expression and a multiple. The first pattern
+      found in a parameter's path (`classifier/Dense_2/kernel`) counts.
+    params: the parameters; a pattern must cover each.
+  """
+
+  def find(path: tuple[Any, ...], _: Any) -> float:
+    name = jax.tree_util.keystr(path, simple=True, separator='/')
+    for pattern, multiple in patterns:
+      if re.search(pattern, name):
+        return multiple
+    raise UserError(
+      f"config.rate_multipliers: no pattern of {patterns} covers '{name}'."
+    )
+
+  return jax.tree.map_with_path(find, params)
+
+
+def _scale_by(multipliers: Any) -> optax.GradientTransformation:
+  def update(updates: Any, params: Any = None) -> Any:
+    del params
+    return jax.tree.map(lambda u, m: u * m, updates, multipliers)
+
+  return optax.stateless(update)

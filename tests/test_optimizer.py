@@ -1,0 +1,56 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+import tiny
+
+from moda_jax.errors import UserError
+from moda_jax.optimizer import create_optimizer
+
+PARAMS = {
+  'net': {'kernel': jnp.ones(3), 'bias': jnp.ones(2)},
+  'beta': jnp.ones(1),
+}
+
+
+def update(**values):
+  tx = create_optimizer(tiny.make_run_config(**values), PARAMS)
+  grads = jax.tree.map(lambda x: 0.1 * x, PARAMS)
+  return tx.update(grads, tx.init(PARAMS), PARAMS)[0]
+
+
+def test_adadelta_against_its_recurrence():
+  tx = create_optimizer(tiny.make_run_config(learning_rate=0.3), PARAMS)
+  state, squares, deltas = tx.init(PARAMS), 0.0, 0.0
+  for gradient in (0.5, -2.0, 0.01):
+    grads = jax.tree.map(lambda x: jnp.full_like(x, gradient), PARAMS)  # noqa: B023
+    updates, state = tx.update(grads, state, PARAMS)
+    squares = 0.9 * squares + 0.1 * gradient**2
+    delta = gradient * np.sqrt(deltas + 1e-6) / np.sqrt(squares + 1e-6)
+    deltas = 0.9 * deltas + 0.1 * delta**2
+    np.testing.assert_allclose(updates['beta'], -0.3 * delta, rtol=1e-5)
+
+
+def test_the_first_pattern_found_gives_the_rate():
+  plain = update()
+  grouped = update(
+    rate_multipliers=(('bias$', 0.0), ('^net/', 0.1), ('.*', 2.0))
+  )
+  np.testing.assert_allclose(grouped['beta'], 2 * plain['beta'])
+  np.testing.assert_allclose(
+    grouped['net']['kernel'], 0.1 * plain['net']['kernel']
+  )
+  np.testing.assert_array_equal(grouped['net']['bias'], 0)
+
+
+def test_an_uncovered_parameter_is_refused_by_name():
+  with pytest.raises(UserError, match='net/bias'):
+    update(rate_multipliers=(('kernel', 1.0), ('beta', 1.0)))
+
+
+def test_the_usual_rate_is_plain_adadelta():
+  tx = optax.adadelta(1.0, rho=0.9, eps=1e-6)
+  grads = jax.tree.map(lambda x: 0.1 * x, PARAMS)
+  expected = tx.update(grads, tx.init(PARAMS), PARAMS)[0]
+  jax.tree.map(np.testing.assert_array_equal, update(), expected)
