@@ -1,0 +1,121 @@
+"""A config made into data, a method and compiled functions."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import jax
+import ml_collections
+import tensorflow as tf
+
+from moda_jax import config as config_lib
+from moda_jax import models, objectives
+from moda_jax.data import batches
+from moda_jax.data.domains import Domains, load_domains
+from moda_jax.errors import UserError
+from moda_jax.evaluate import Evaluator
+from moda_jax.optimizer import create_optimizer
+from moda_jax.step import (
+  DEVICES,
+  TrainState,
+  as_float,
+  compile_step,
+  create_train_state,
+  make_train_step,
+)
+
+
+class Experiment:
+  """Everything a run needs but its folder.
+
+  Attributes:
+    config: checked.
+    devices: how many share a batch.
+    domains: the data.
+    method: the objective.
+    total_steps: the length of training.
+    images_per_step: over all domains and views.
+    initial_state: the state before the first step.
+    train_step: `(state, batch) -> (state, metrics)`, compiled; the state given
+      is consumed.
+    evaluator: of the target's test split.
+  """
+
+  def __init__(
+    self,
+    config: ml_collections.ConfigDict,
+    data: Domains | None = None,
+    devices: int | None = None,
+  ):
+    """Checks the config, loads what it names and initialises.
+
+    Args:
+      config: see `moda_jax.config.base_config`.
+      data: examples in memory, instead of those that the config names.
+      devices: how many to use; all of them unless told.
+    """
+    config_lib.check(config)
+    method = _choose('method', config.method, objectives.METHODS)
+    create_networks = _choose('network', config.network, models.NETWORKS)
+    self.config = config
+    self.devices = _count_devices(config.batch_size, devices)
+    self.domains = data or load_domains(config)
+    self.method = method(
+      create_networks(self.domains.num_classes, width=config.width),
+      tuple(config.sources),
+      config,
+      axis_name=DEVICES if self.devices > 1 else None,
+    )
+    epoch = batches.epoch_steps(self.domains, config.batch_size)
+    self.total_steps = config.steps or config.epochs * epoch
+    groups = len(config.sources) + len(method.views)
+    self.images_per_step = groups * config.batch_size
+    self.batch_fn = batches.make_batch_fn(self.domains, method, config)
+    self.initial_state, tx = create_train_state(
+      self.method,
+      lambda params: create_optimizer(config, params),
+      jax.random.key(config.seed),
+      self.domains.target.inputs[:1],
+    )
+    self.train_step = compile_step(
+      make_train_step(self.method, tx, config.seed),
+      self.devices,
+      donate_state=True,
+    )
+    self._predict = jax.jit(
+      lambda params, state, x: self.method.predict(params, state, as_float(x))
+    )
+    self.evaluator = Evaluator(
+      self.method, self.domains.test, config.eval_batch_size, self.devices
+    )
+
+  def make_batches(self, start: int) -> Iterator[Any]:
+    """Yields the batches of the steps from `start` on, on the devices."""
+    made = batches.make_batches(self.batch_fn, start, self.total_steps)
+    return batches.prefetch_to_device(made, self.devices)
+
+  def make_batch(self, step: int) -> batches.Batch:
+    """Returns one batch as NumPy arrays, not split."""
+    batch = self.batch_fn(tf.constant(step, tf.int64))
+    return jax.tree.map(lambda x: x.numpy(), batch)
+
+  def predict(self, state: TrainState, inputs: Any) -> Any:
+    """Returns class probabilities `[B, C]` of inputs `[B, …]`."""
+    return self._predict(state.params, state.method_state, inputs)
+
+
+def _choose(field: str, name: str, known: Mapping[str, Any]) -> Any:
+  if name not in known:
+    raise UserError(
+      f"config.{field} = '{name}' is unknown; allowed are {', '.join(known)}."
+    )
+  return known[name]
+
+
+def _count_devices(batch_size: int, devices: int | None) -> int:
+  devices = devices or jax.local_device_count()
+  if batch_size % devices:
+    raise UserError(
+      f'config.batch_size = {batch_size} is not divisible by the number of '
+      f'devices, {devices}.'
+    )
+  return devices

@@ -1,0 +1,161 @@
+"""The one training loop, for every method and every experiment."""
+
+import contextlib
+import logging
+import os
+import pathlib
+import signal
+import threading
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import ml_collections
+
+from moda_jax.data.domains import Domains
+from moda_jax.errors import Interrupted, NonFiniteError, UserError
+from moda_jax.experiment import Experiment
+from moda_jax.progress import MetricsBuffer, Progress
+from moda_jax.step import TrainState
+from moda_jax.workdir import Workdir
+
+_log = logging.getLogger(__name__)
+ACCURACY = 'target/accuracy'
+
+
+class Outcome(NamedTuple):
+  """A finished run.
+
+  Attributes:
+    experiment: what was trained.
+    state: after the last step.
+    accuracy: on the target's test split, after the last step.
+    best_accuracy: the best over time: chosen with target labels, so no
+      estimate of what the method reaches without them.
+  """
+
+  experiment: Experiment
+  state: TrainState
+  accuracy: float
+  best_accuracy: float
+
+
+def train(
+  config: ml_collections.ConfigDict,
+  workdir: str | os.PathLike,
+  data: Domains | None = None,
+  devices: int | None = None,
+) -> Outcome:
+  """Trains from the last checkpoint in `workdir` to the last step.
+
+  Args:
+    config: see `moda_jax.config.base_config`.
+    workdir: the run's folder; new, or of an earlier run of the same config.
+    data: examples in memory, instead of those that the config names.
+    devices: how many to use; all of them unless told.
+
+  Raises:
+    UserError: the config, its data or the workdir cannot be used.
+    NonFiniteError: training diverged; the last good checkpoint is kept.
+    Interrupted: on SIGINT or SIGTERM, once everything is saved.
+  """
+  experiment = Experiment(config, data, devices)
+  with (
+    contextlib.closing(Workdir(workdir, config)) as folder,
+    _catch_signals() as stop,
+  ):
+    state = _run(experiment, folder, stop)
+    accuracies = [m[ACCURACY] for m in folder.read_metrics() if ACCURACY in m]
+  outcome = Outcome(experiment, state, accuracies[-1], max(accuracies))
+  _log.info(
+    'target accuracy %.2f %% at the last step (best over time, chosen with '
+    'target labels: %.2f %%)',
+    100 * outcome.accuracy,
+    100 * outcome.best_accuracy,
+  )
+  return outcome
+
+
+def evaluate(
+  config: ml_collections.ConfigDict,
+  workdir: str | os.PathLike,
+  data: Domains | None = None,
+) -> float:
+  """Returns the target accuracy of the last checkpoint in `workdir`."""
+  if not pathlib.Path(workdir, 'checkpoints').is_dir():
+    raise UserError(
+      f"--workdir='{workdir}' holds no checkpoints: nothing to evaluate."
+    )
+  experiment = Experiment(config, data)
+  with contextlib.closing(Workdir(workdir, config)) as folder:
+    state = folder.restore(experiment.initial_state)
+  accuracy = experiment.evaluator.accuracy(state)
+  _log.info(
+    'target accuracy %.2f %% at step %d', 100 * accuracy, int(state.step)
+  )
+  return accuracy
+
+
+def _run(
+  experiment: Experiment, folder: Workdir, stop: threading.Event
+) -> TrainState:
+  config, total = experiment.config, experiment.total_steps
+  state = folder.restore(experiment.initial_state)
+  start = int(state.step)
+  buffer = MetricsBuffer()
+  progress = Progress(start, total, experiment.images_per_step)
+  for step, batch in enumerate(experiment.make_batches(start), start + 1):
+    state, metrics = experiment.train_step(state, batch)
+    buffer.add(step, metrics)
+    ending = step == total or stop.is_set()
+    evaluating = step % config.eval_every == 0 or step == total
+    saving = step % config.checkpoint_every == 0 or ending
+    # Nothing is saved that was not seen to be finite.
+    if step % config.log_every == 0 or evaluating or saving:
+      averages = _average(buffer, folder) | progress.measure(step)
+      if evaluating:
+        averages[ACCURACY] = experiment.evaluator.accuracy(state)
+      progress.report(step, averages)
+      folder.write_metrics(step, averages)
+      progress.resume()
+    if saving:
+      folder.save(state, step)
+    if stop.is_set():
+      raise Interrupted(
+        f'stopped at step {step} of {total} and saved in {folder.path}; the '
+        'same command resumes'
+      )
+  return state
+
+
+def _average(buffer: MetricsBuffer, folder: Workdir) -> dict[str, float]:
+  try:
+    return buffer.average()
+  except NonFiniteError as error:
+    raise NonFiniteError(
+      f'{error} Training stops; {folder.describe_checkpoint()}. A smaller '
+      'config.learning_rate or smaller weights config.mu_* may help.'
+    ) from None
+
+
+@contextlib.contextmanager
+def _catch_signals() -> Iterator[threading.Event]:
+  """Sets the event on the first SIGINT or SIGTERM; the second one kills."""
+  stop = threading.Event()
+  if threading.current_thread() is not threading.main_thread():
+    yield stop
+    return
+  handled = (signal.SIGINT, signal.SIGTERM)
+  before = {number: signal.getsignal(number) for number in handled}
+
+  def request_stop(number: int, _: object) -> None:
+    _log.info('%s: saving and leaving', signal.Signals(number).name)
+    stop.set()
+    signal.signal(number, before[number])
+
+  for number in handled:
+    signal.signal(number, request_stop)
+  try:
+    yield stop
+  finally:
+    for number, handler in before.items():
+      signal.signal(number, handler)

@@ -1,0 +1,194 @@
+"""The loop: logging, checkpoints, resuming, refusals."""
+
+import json
+import os
+import signal
+
+import jax
+import numpy as np
+import pytest
+import tiny
+
+from moda_jax import train
+from moda_jax.errors import Interrupted, NonFiniteError, UserError
+from moda_jax.experiment import Experiment
+from moda_jax.workdir import read_metrics
+
+
+def run(workdir, devices=1, **values):
+  config = tiny.make_run_config(**values)
+  return train.train(config, workdir, tiny.make_domains(), devices=devices)
+
+
+def assert_same_state(one, other):
+  jax.tree.map(
+    np.testing.assert_array_equal,
+    jax.device_get(one.state),
+    jax.device_get(other.state),
+  )
+
+
+@pytest.fixture(scope='module')
+def whole(tmp_path_factory):
+  """A run that was never interrupted."""
+  workdir = tmp_path_factory.mktemp('whole')
+  return run(workdir), workdir
+
+
+class Killed(Exception):
+  """Stands for a process that dies between two steps."""
+
+
+def die_after(monkeypatch, steps):
+  """Makes the training step of the next run fail after so many calls."""
+  original = Experiment.make_batches
+
+  def make_batches(self, start):
+    for i, batch in enumerate(original(self, start)):
+      if i == steps:
+        raise Killed
+      yield batch
+
+  monkeypatch.setattr(Experiment, 'make_batches', make_batches)
+
+
+def test_a_run_leaves_config_metrics_events_and_checkpoints(whole):
+  outcome, workdir = whole
+  config = json.loads((workdir / 'config.json').read_text())
+  assert config['method'] == 'moda_fm'
+  lines = read_metrics(workdir)
+  assert [line['step'] for line in lines] == [2, 4, 6]
+  assert lines[-1]['target/accuracy'] == outcome.accuracy
+  assert {'alpha/a', 'kept', 'loss', 'images_per_second'} <= set(lines[0])
+  assert list(workdir.glob('events.out.tfevents*'))
+  assert (workdir / 'checkpoints' / '6').is_dir()
+
+
+def test_accuracy_is_that_of_the_last_step(whole):
+  outcome, workdir = whole
+  test = outcome.experiment.domains.test
+  predicted = outcome.experiment.predict(outcome.state, test.inputs)
+  right = np.argmax(predicted, axis=1) == test.labels
+  assert outcome.accuracy == right.mean()
+  best = max(line['target/accuracy'] for line in read_metrics(workdir))
+  assert outcome.best_accuracy == best
+
+
+def test_a_killed_run_ends_with_the_same_bits(whole, tmp_path, monkeypatch):
+  with monkeypatch.context() as patch:
+    die_after(patch, 5)  # the last checkpoint is that of step 4
+    with pytest.raises(Killed):
+      run(tmp_path)
+  assert_same_state(run(tmp_path), whole[0])
+  keys = ('step', 'loss', 'target/accuracy')
+  resumed, straight = (
+    [[line[key] for key in keys] for line in read_metrics(path)]
+    for path in (tmp_path, whole[1])
+  )
+  assert resumed == straight
+
+
+def test_a_finished_run_is_not_trained_again(whole):
+  again = run(whole[1])
+  assert_same_state(again, whole[0])
+  assert again.accuracy == whole[0].accuracy
+  assert len(read_metrics(whole[1])) == 3
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_saves_and_leaves(number, whole, tmp_path, monkeypatch):
+  original = Experiment.make_batches
+
+  def make_batches(self, start):
+    for i, batch in enumerate(original(self, start)):
+      if i == 2:  # while the third step is under way
+        os.kill(os.getpid(), number)
+      yield batch
+
+  with monkeypatch.context() as patch:
+    patch.setattr(Experiment, 'make_batches', make_batches)
+    with pytest.raises(Interrupted, match='step 3 of 6'):
+      run(tmp_path)
+  assert (tmp_path / 'checkpoints' / '3').is_dir()
+  assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+  assert_same_state(run(tmp_path), whole[0])
+
+
+def test_another_config_is_refused_and_nothing_is_lost(whole):
+  before = sorted(p for p in whole[1].rglob('*'))
+  with pytest.raises(UserError, match=r'mu_s: 0.2 there, 0.3 now'):
+    run(whole[1], mu_s=0.3)
+  assert sorted(p for p in whole[1].rglob('*')) == before
+
+
+def test_another_place_of_the_data_is_the_same_config(whole):
+  run(whole[1], data_dir='elsewhere')
+
+
+def test_divergence_names_step_and_term_and_keeps_the_checkpoint(
+  tmp_path, monkeypatch
+):
+  original = Experiment.make_batches
+
+  def make_batches(self, start):
+    for i, batch in enumerate(original(self, start), start):
+      if i == 4:  # a broken input in the fifth step
+        weak = batch['source']['weak'].astype(np.float32)
+        weak = weak.at[1].set(np.nan)
+        batch['source'] = batch['source'] | {'weak': weak}
+      yield batch
+
+  monkeypatch.setattr(Experiment, 'make_batches', make_batches)
+  with pytest.raises(NonFiniteError) as error:
+    run(tmp_path)
+  for text in ('step 5', 'class/b = nan', 'checkpoint of step 4', 'mu_'):
+    assert text in str(error.value)
+  assert 'class/a' not in str(error.value)
+  steps = {path.name for path in (tmp_path / 'checkpoints').iterdir()}
+  assert steps == {'2', '4'}
+
+
+def test_collapse_of_the_weights_is_told_once(tmp_path, monkeypatch, caplog):
+  original = Experiment.__init__
+
+  def init(self, *args):
+    original(self, *args)
+    params = self.initial_state.params | {'beta': np.float32([9, 0, 0])}
+    self.initial_state = self.initial_state.replace(params=params)
+
+  monkeypatch.setattr(Experiment, '__init__', init)
+  run(tmp_path)
+  told = [r.message for r in caplog.records if 'collapsed' in r.message]
+  assert len(told) == 1
+  assert 'α of a is 1.000' in told[0]
+  assert 'mu_s' in told[0]
+
+
+def test_the_batch_must_divide_by_the_devices(tmp_path):
+  with pytest.raises(UserError, match=r'batch_size = 8 .* devices, 3'):
+    run(tmp_path, devices=3)
+
+
+@pytest.mark.parametrize('field', ['method', 'network'])
+def test_unknown_names_are_refused_with_the_known(tmp_path, field):
+  with pytest.raises(UserError, match=f"config.{field} = 'x'.*allowed are"):
+    run(tmp_path, **{field: 'x'})
+
+
+def test_eight_devices_train_alike(whole, tmp_path):
+  """In float32: near, not equal; exactness is tested in float64."""
+  eight = run(tmp_path, devices=8)
+  one = whole[0].state.params
+  jax.tree.map(
+    lambda a, b: np.testing.assert_allclose(a, b, atol=1e-3),
+    jax.device_get(one),
+    jax.device_get(eight.state.params),
+  )
+
+
+def test_evaluate_reads_the_last_checkpoint(whole, tmp_path):
+  outcome, workdir = whole
+  config, data = tiny.make_run_config(), tiny.make_domains()
+  assert train.evaluate(config, workdir, data) == outcome.accuracy
+  with pytest.raises(UserError, match='nothing to evaluate'):
+    train.evaluate(config, tmp_path / 'none', data)
