@@ -1,0 +1,99 @@
+"""Chooses hyperparameters without the target: leave one source out.
+
+  python -m experiments.leave_one_source_out \
+    --config=configs/mini.py:mnistm --trials=5 --workdir=runs/search
+
+Each trial draws the values of `config.search` log-uniformly and trains once for
+every source, that source standing in for the target and the others being the
+sources. The trial with the best average accuracy wins. The real target's data
+is not read at all. Finished runs are kept: the same command goes on.
+"""
+
+import json
+import math
+import pathlib
+import sys
+
+import ml_collections
+import numpy as np
+from absl import app, flags
+from ml_collections import config_flags
+
+from moda_jax import progress, train
+from moda_jax.errors import RunEnd
+
+_CONFIG = config_flags.DEFINE_config_file('config', None, 'The experiment.')
+_TRIALS = flags.DEFINE_integer('trials', 20, 'How many draws.', lower_bound=1)
+_SEED = flags.DEFINE_integer('search_seed', 0, 'Seed of the draws.')
+_WORKDIR = flags.DEFINE_string('workdir', None, 'Runs and search.json.')
+
+
+def draw_values(
+  search: ml_collections.ConfigDict, seed: int, trial: int
+) -> dict[str, float]:
+  """Draws each value log-uniformly from its range, to three digits."""
+  rng = np.random.default_rng([seed, trial])
+  return {
+    name: float(f'{math.exp(rng.uniform(*np.log(search[name]))):.3g}')
+    for name in sorted(search)
+  }
+
+
+def held_out_config(
+  config: ml_collections.ConfigDict, held_out: str, values: dict[str, float]
+) -> ml_collections.ConfigDict:
+  """The config with a source in the target's place, at other values."""
+  config = config.copy_and_resolve_references()
+  config.sources = tuple(s for s in config.sources if s != held_out)
+  config.target = held_out
+  config.update(values)
+  return config
+
+
+def run_trial(
+  config: ml_collections.ConfigDict,
+  values: dict[str, float],
+  folder: pathlib.Path,
+) -> dict[str, object]:
+  """Trains with each source held out; returns values and accuracies."""
+  accuracies = {
+    source: train.train(
+      held_out_config(config, source, values), folder / source
+    ).accuracy
+    for source in config.sources
+  }
+  mean = float(np.mean(list(accuracies.values())))
+  return {'values': values, 'accuracy': accuracies, 'mean_accuracy': mean}
+
+
+def main(_: list[str]) -> None:
+  """Runs the trials and writes `search.json` after each."""
+  progress.log_to_stdout()
+  config, folder = _CONFIG.value, pathlib.Path(_WORKDIR.value)
+  trials = []
+  for trial in range(_TRIALS.value):
+    values = draw_values(config.search, _SEED.value, trial)
+    print(f'trial {trial}: {values}')
+    trials.append(run_trial(config, values, folder / f'trial_{trial}'))
+    best = max(trials, key=lambda t: t['mean_accuracy'])
+    summary = {
+      'experiment': config.experiment,
+      'method': config.method,
+      'target_never_read': config.target,
+      'steps': config.steps,
+      'epochs': config.epochs,
+      'best': best,
+      'trials': trials,
+    }
+    (folder / 'search.json').write_text(json.dumps(summary, indent=2) + '\n')
+    print(json.dumps(trials[-1]))
+  print('best:', json.dumps(best))
+
+
+if __name__ == '__main__':
+  flags.mark_flags_as_required(['config', 'workdir'])
+  try:
+    app.run(main)
+  except RunEnd as end:
+    print(end, file=sys.stderr)
+    sys.exit(end.status)

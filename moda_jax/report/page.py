@@ -1,0 +1,147 @@
+"""The page of a run: what it was, how it went, what it saw."""
+
+import html
+import json
+import os
+import pathlib
+
+import numpy as np
+
+from moda_jax.report import plots
+from moda_jax.train import Outcome
+from moda_jax.workdir import read_metrics
+
+_STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem;
+       margin: 2rem auto; padding: 0 1rem; color: #222; }
+table { border-collapse: collapse; } td, th { padding: .2rem 1rem .2rem 0;
+        text-align: left; border-bottom: 1px solid #ddd; }
+img { max-width: 100%; } pre { background: #f6f6f6; padding: 1rem;
+      overflow-x: auto; font-size: 13px; } .note { color: #666; }
+"""
+_SAMPLES = 12
+
+
+def write_run_page(
+  outcome: Outcome, workdir: str | os.PathLike
+) -> pathlib.Path:
+  """Writes `report/index.html` into the run's folder; returns its path."""
+  name = outcome.experiment.config.method
+  folder = pathlib.Path(workdir)
+  return write_page(folder / 'report', {name: (outcome, folder)})
+
+
+def write_page(
+  folder: pathlib.Path,
+  runs: dict[str, tuple[Outcome, pathlib.Path]],
+) -> pathlib.Path:
+  """Writes the page of one run or of several to compare.
+
+  Args:
+    folder: gets `index.html` and the pictures, made if missing.
+    runs: name to outcome and workdir; the last one's source weights, losses
+      and views are shown.
+  """
+  folder.mkdir(parents=True, exist_ok=True)
+  metrics = {name: read_metrics(workdir) for name, (_, workdir) in runs.items()}
+  main, outcome = list(runs)[-1], list(runs.values())[-1][0]
+  config = outcome.experiment.config
+  sections = [
+    _results(runs, config.target),
+    _figure(folder, 'Target accuracy', plots.plot_accuracy, metrics),
+  ]
+  if any(key.startswith('alpha/') for key in metrics[main][-1]):
+    title = f'Source weights α of {main}'
+    sections.append(_figure(folder, title, plots.plot_alpha, metrics[main]))
+  title = f'Losses of {main}'
+  sections.append(_figure(folder, title, plots.plot_losses, metrics[main]))
+  samples = collect_samples(outcome)
+  if samples is not None:
+    title = 'Views of the target'
+    sections.append(_figure(folder, title, plots.plot_views, samples))
+    sections.append(_explain_views(samples))
+  sections.append(_data(outcome))
+  sections.append(_config(config))
+  path = folder / 'index.html'
+  path.write_text(_document(f'{config.experiment}: {config.target}', sections))
+  return path
+
+
+def collect_samples(outcome: Outcome) -> plots.ViewSamples | None:
+  """Target images as the method saw them, where these are images."""
+  experiment = outcome.experiment
+  views = experiment.make_batch(0)['target']
+  views = {k: x[:_SAMPLES] for k, x in views.items() if x.ndim == 4}
+  if not views:
+    return None
+  probabilities = experiment.predict(outcome.state, views['weak'])
+  classes = experiment.domains.target.classes
+  return plots.ViewSamples(
+    views=views,
+    pseudo_labels=[classes[i] for i in np.argmax(probabilities, axis=-1)],
+    confidences=np.max(probabilities, axis=-1),
+    threshold=experiment.config.tau if 'strong' in views else None,
+  )
+
+
+def _results(runs: dict[str, tuple[Outcome, pathlib.Path]], target: str) -> str:
+  rows = ''.join(
+    f'<tr><td>{html.escape(name)}</td><td>{100 * o.accuracy:.2f} %</td>'
+    f'<td class="note">{100 * o.best_accuracy:.2f} %</td></tr>'
+    for name, (o, _) in runs.items()
+  )
+  return (
+    f'<h2>Accuracy on the test split of {html.escape(target)}</h2><table>'
+    '<tr><th>method</th><th>last step</th><th class="note">best over time '
+    f'(chosen with target labels)</th></tr>{rows}</table>'
+  )
+
+
+def _figure(
+  folder: pathlib.Path, title: str, plot: object, data: object
+) -> str:
+  name = plot.__name__.removeprefix('plot_') + '.png'
+  plot(data, folder / name)
+  text = html.escape(title)
+  return f'<h2>{text}</h2><img src="{name}" alt="{text}">'
+
+
+def _explain_views(samples: plots.ViewSamples) -> str:
+  text = 'Above each sample: the class given to its weak view, and how surely.'
+  if samples.threshold is not None:
+    text += (
+      f' Green: above τ = {samples.threshold:g}, so the strong view is trained '
+      'towards it.'
+    )
+  return f'<p class="note">{text}</p>'
+
+
+def _data(outcome: Outcome) -> str:
+  domains = outcome.experiment.domains
+  rows = [('source', d) for d in domains.sources]
+  rows += [('target, without labels', domains.target), ('test', domains.test)]
+  cells = ''.join(
+    f'<tr><td>{role}</td><td>{html.escape(d.name)}</td>'
+    f'<td>{html.escape(d.origin)}</td><td>{len(d.labels)}</td></tr>'
+    for role, d in rows
+  )
+  return (
+    '<h2>Data</h2><table><tr><th>role</th><th>domain</th><th>data set</th>'
+    f'<th>examples</th></tr>{cells}</table>'
+  )
+
+
+def _config(config: object) -> str:
+  text = json.dumps(json.loads(config.to_json()), indent=2, ensure_ascii=False)
+  return f'<h2>Config</h2><pre>{html.escape(text)}</pre>'
+
+
+def _document(title: str, sections: list[str]) -> str:
+  title = html.escape(title)
+  return (
+    '<!doctype html><html lang="en"><meta charset="utf-8">'
+    '<meta name="viewport" content="width=device-width">'
+    f'<title>{title}</title><style>{_STYLE}</style><h1>{title}</h1>'
+    + '\n'.join(sections)
+    + '</html>\n'
+  )
