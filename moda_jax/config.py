@@ -36,6 +36,12 @@ def base_config() -> ml_collections.ConfigDict:
       'mu_s': 0.2,
       'mu_c': 0.1,
       'tau': 0.9,
+      'gamma': 10.0,  # MDAN's sharpness
+      'moe_weight': 0.8,  # of the mixture's losses; the experts have the rest
+      'moe_alignment': 0.0,
+      'moe_entropy': 0.1,
+      'moe_rank': 50,
+      'm3sda_weight': 5e-4,
       # Ranges that a search draws from, log-uniformly: the paper's.
       'search': {},
       # Views. The weak one shifts and rotates for methods with a strong one,
@@ -132,20 +138,29 @@ def _parse(text: str, default: int | float | str, where: str) -> object:
 
 def check(config: ml_collections.ConfigDict) -> None:
   """Refuses values that no run can start from, naming value and range."""
-  for name in ('mu_d', 'mu_s', 'mu_c'):
+  for name in (
+    'mu_d',
+    'mu_s',
+    'mu_c',
+    'moe_alignment',
+    'moe_entropy',
+    'm3sda_weight',
+  ):
     _require(
       math.isfinite(config[name]) and config[name] >= 0,
       config,
       name,
       'a finite number, 0 or more',
     )
-  _require(0 <= config.tau <= 1, config, 'tau', 'within [0, 1]')
-  for name in ('width', 'learning_rate', 'adadelta_eps'):
+  for name in ('tau', 'moe_weight'):
+    _require(0 <= config[name] <= 1, config, name, 'within [0, 1]')
+  for name in ('width', 'gamma', 'learning_rate', 'adadelta_eps'):
     positive = math.isfinite(config[name]) and config[name] > 0
     _require(positive, config, name, 'a finite number above 0')
   _require(0 <= config.adadelta_rho < 1, config, 'adadelta_rho', 'in [0, 1)')
   for name in (
     'batch_size',
+    'moe_rank',
     'log_every',
     'eval_every',
     'checkpoint_every',

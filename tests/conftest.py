@@ -2,19 +2,49 @@
 
 import os
 import pathlib
+import socket
 import sys
 import tempfile
+
+import pytest
 
 # Before JAX starts. Tests that want one device take the first.
 os.environ['JAX_PLATFORMS'] = 'cpu'
 os.environ['XLA_FLAGS'] = (
   os.environ.get('XLA_FLAGS', '') + ' --xla_force_host_platform_device_count=8'
 )
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
+_HERE = pathlib.Path(__file__).parent
+sys.path[:0] = [str(_HERE), str(_HERE / 'objectives')]
 # The same small programs are compiled by many tests.
-os.environ.setdefault('JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS', '0')
+os.environ.setdefault('JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS', '0.1')
 os.environ.setdefault('JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES', '-1')
 os.environ.setdefault(
   'JAX_COMPILATION_CACHE_DIR',
   tempfile.mkdtemp(prefix='moda_jax_compiled_'),
 )
+
+
+@pytest.fixture(scope='session')
+def mini_data_dir(tmp_path_factory):
+  """A TFDS folder with mini digits, built once with the network out of reach.
+
+  Tests that want it belong to the xdist group 'mini', which one worker runs.
+  """
+  import tensorflow_datasets as tfds
+
+  import moda_jax.datasets  # noqa: F401
+
+  def refuse(*args, **kwargs):
+    raise AssertionError(f'network use: {args}')
+
+  data_dir = tmp_path_factory.mktemp('tfds')
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(socket.socket, 'connect', refuse)
+    patch.setattr(socket.socket, 'connect_ex', refuse)
+    patch.setattr(socket, 'getaddrinfo', refuse)
+    # TensorFlow would reach Google's storage without Python's sockets.
+    patch.setattr(tfds.core.utils.gcs_utils, 'exists', refuse)
+    for domain in ('mnist', 'uci', 'mnistm', 'synth'):
+      builder = tfds.builder(f'mini_digits/{domain}', data_dir=data_dir)
+      builder.download_and_prepare()
+  return data_dir

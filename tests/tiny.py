@@ -43,7 +43,18 @@ NETWORKS['tiny images'] = functools.partial(create_networks, axes=3)
 
 
 def make_config(**values):
-  defaults = {'mu_d': 0.3, 'mu_s': 0.2, 'mu_c': 0.5, 'tau': 0.4}
+  defaults = {
+    'mu_d': 0.3,
+    'mu_s': 0.2,
+    'mu_c': 0.5,
+    'tau': 0.4,
+    'gamma': 10.0,
+    'moe_weight': 0.8,
+    'moe_alignment': 0.3,
+    'moe_entropy': 0.1,
+    'moe_rank': 3,
+    'm3sda_weight': 0.1,
+  }
   return ml_collections.ConfigDict(defaults | values)
 
 
@@ -71,15 +82,20 @@ def make_batch(sources=3, size=8, seed=0):
   }
 
 
-def init(method, batch, seed=0):
-  """Parameters in float64, away from any symmetry."""
-  params, state = method.init(jax.random.key(seed), batch['target']['weak'])
-  return jax.tree.map(lambda x: jnp.asarray(x, float), params), state
+def init(method, batch):
+  """Random parameters and zero state, with nothing to compile."""
+  x = batch['target']['weak']
+  params, state = jax.eval_shape(method.init, jax.random.key(0), x)
+  rng = np.random.default_rng(0)
+  params = jax.tree.map(
+    lambda p: jnp.asarray(rng.normal(size=p.shape, scale=0.5)), params
+  )
+  return params, jax.tree.map(lambda s: jnp.zeros(s.shape), state)
 
 
 def loss_and_grads(method, params, state, batch):
   grad_fn = jax.value_and_grad(method.loss, has_aux=True)
-  (loss, (metrics, _)), grads = grad_fn(
+  (loss, (metrics, _)), grads = jax.jit(grad_fn)(
     params, state, batch, jax.random.key(0), jnp.asarray(0)
   )
   return loss, metrics, grads

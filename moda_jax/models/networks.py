@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+import jax
 from flax import linen as nn
 
 
@@ -22,3 +23,8 @@ class Networks(NamedTuple):
   extractor: nn.Module
   classifier: nn.Module
   discriminator: nn.Module
+
+
+def pooled(z: jax.Array, batch_axes: int = 1) -> jax.Array:
+  """Features `[batch axes…, space…, F]` averaged over space."""
+  return z.mean(axis=tuple(range(batch_axes, z.ndim - 1)))

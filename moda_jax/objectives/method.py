@@ -42,12 +42,17 @@ class Method(abc.ABC):
     views: the views of the target that the loss reads. A method that declares
       'strong' is trained on shifted and rotated images in 'weak' as well; for
       the others 'weak' is the image as it is. Sources have 'weak' alone.
+    reads_sources: whether the batch carries the sources at all.
     reads_target_labels: whether the batch carries `batch['target']['label']`.
+    reads_source_sets: whether `add_to_source_sets` is to see all the source
+      examples before the method predicts.
     parts: the networks that the method has parameters of.
   """
 
   views: ClassVar[tuple[str, ...]] = ('weak',)
+  reads_sources: ClassVar[bool] = True
   reads_target_labels: ClassVar[bool] = False
+  reads_source_sets: ClassVar[bool] = False
   parts: ClassVar[tuple[str, ...]] = ('extractor', 'classifier')
 
   def __init__(
@@ -56,6 +61,7 @@ class Method(abc.ABC):
     sources: tuple[str, ...],
     config: ml_collections.ConfigDict,
     axis_name: str | None = None,
+    total_steps: int = 1,
   ):
     """Describes the experiment to the method.
 
@@ -64,24 +70,34 @@ class Method(abc.ABC):
       sources: the names of the source domains, in the batch's order.
       config: holds the method's values, such as `mu_d` and `tau`.
       axis_name: the mapped axis of devices that the batch is split over.
+      total_steps: the length of training, for what changes along it.
     """
     self.networks = networks
     self.sources = sources
     self.config = config
     self.axis_name = axis_name
+    self.total_steps = total_steps
+
+  @property
+  def heads(self) -> dict[str, int]:
+    """Networks that stand several times side by side, and how often."""
+    return {}
 
   def init(self, rng: jax.Array, x: jax.Array) -> tuple[Params, State]:
     """Returns parameters and state for inputs like `x` (`[B, …]`)."""
-    keys = dict(
-      zip(self.parts, jax.random.split(rng, len(self.parts)), strict=True)
-    )
-    params, state = {}, {}
-    features = None
-    for part in self.parts:
-      inputs = x if part == 'extractor' else features
+    params, state, features = {}, {}, None
+    for part, key in zip(
+      self.parts, jax.random.split(rng, len(self.parts)), strict=True
+    ):
       module = getattr(self.networks, part)
-      outputs, variables = module.init_with_output(keys[part], inputs)
-      features = outputs if part == 'extractor' else features
+      if part == 'extractor':
+        features, variables = module.init_with_output(key, x)
+      elif part in self.heads:
+        keys = jax.random.split(key, self.heads[part])
+        variables = jax.vmap(module.init, (0, None))(keys, features)
+      else:
+        variables = module.init(key, features)
+      variables = dict(variables)
       params[part] = variables.pop('params')
       if variables:
         state[part] = variables
@@ -98,21 +114,48 @@ class Method(abc.ABC):
   ) -> tuple[jax.Array, tuple[Metrics, State]]:
     """Returns the loss to minimise, what to log of it, and the new state."""
 
+  @property
+  def predictors(self) -> tuple[str, ...]:
+    """Names of the answers, for a method that gives more than one."""
+    return ()
+
   def predict(self, params: Params, state: State, x: jax.Array) -> jax.Array:
-    """Returns class probabilities `[B, C]` for inputs `[B, …]`."""
+    """Returns class probabilities for inputs `[B, …]`.
+
+    Returns:
+      `[B, C]`, or `[predictors, B, C]` for a method with `predictors`.
+    """
     features, _ = self.apply('extractor', params, state, x, train=False)
     logits, _ = self.apply('classifier', params, state, features, train=False)
     return jax.nn.softmax(logits)
 
+  def reset_source_sets(self, state: State) -> State:
+    """Forgets what the state keeps of the sources, before all are shown."""
+    return state
+
+  def add_to_source_sets(
+    self, params: Params, state: State, batch: Batch
+  ) -> State:
+    """Takes in source examples; `batch['source']['mask']` tells real ones."""
+    return state
+
   def apply(
     self, part: str, params: Params, state: State, x: jax.Array, *, train: bool
   ) -> tuple[jax.Array, State]:
-    """Applies one network; returns its output and the method's new state."""
+    """Applies one network; returns its output and the method's new state.
+
+    For a network with several heads the first axis of `x` and of the output
+    is that of the heads, each of which sees its own entry alone.
+    """
     module = getattr(self.networks, part)
     held = state.get(part, {})
-    outputs, updated = module.apply(
-      {'params': params[part], **held}, x, train=train, mutable=list(held)
-    )
+
+    def run(variables: Params, x: jax.Array) -> tuple[jax.Array, State]:
+      return module.apply(variables, x, train=train, mutable=list(held))
+
+    if part in self.heads:
+      run = jax.vmap(run)
+    outputs, updated = run({'params': params[part], **held}, x)
     return outputs, {**state, part: updated} if held else state
 
   def extract(

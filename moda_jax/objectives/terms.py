@@ -66,3 +66,11 @@ def consistency(
 def sparsity(*, alpha: jax.Array) -> jax.Array:
   """‖α‖², from 1/M at equal weights to 1 at a single source."""
   return jnp.sum(alpha**2)
+
+
+def safe_norm(x: jax.Array) -> jax.Array:
+  """The L2 norm over the last axis, with gradient 0 where it is 0."""
+  squares = jnp.sum(x**2, axis=-1)
+  positive = squares > 0
+  # Twice `where`: the gradient of the branch not taken must be finite too.
+  return jnp.where(positive, jnp.sqrt(jnp.where(positive, squares, 1)), 0)

@@ -87,6 +87,7 @@ def compare_terms(metrics, expected, rtol):
     'class': 'class',
     'alpha': 'alpha',
     'discriminator': 'disc_source',
+    'discriminator_target': 'disc_target',
   }.items():
     if f'{prefix}/a' in metrics:
       found = [metrics[f'{prefix}/{source}'] for source in SOURCES]

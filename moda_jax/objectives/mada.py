@@ -1,0 +1,95 @@
+"""MADA (Pei et al. 2018): a discriminator a class."""
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+
+from moda_jax.models.networks import pooled
+from moda_jax.objectives import method, terms
+from moda_jax.objectives.reversal import reverse_gradient
+
+_HIDDEN = 1024
+
+
+class ClassDiscriminator(nn.Module):
+  """A small network, for there are as many as classes."""
+
+  @nn.compact
+  def __call__(self, x: jax.Array) -> jax.Array:
+    """Features `[…, F]` to the logits of source and target."""
+    for _ in range(2):
+      x = nn.relu(nn.Dense(_HIDDEN)(x))
+    return nn.Dense(2)(x)
+
+
+class Mada(method.Method):
+  """mean class loss − (λ/n) Σ_k Σ_x loss of D_k on ŷ_k(x) · z(x).
+
+  n counts all examples of the mini-batch, z is pooled over space, and no
+  gradient flows through the probabilities ŷ that weight it. λ grows from 0 to
+  1 with training as in the paper; μ_d plays no part. The paper has one source;
+  several are merged here.
+  """
+
+  def init(
+    self, rng: jax.Array, x: jax.Array
+  ) -> tuple[method.Params, method.State]:
+    """See the base class."""
+    rng, head_rng = jax.random.split(rng)
+    params, state = super().init(rng, x)
+    z, state = self.apply('extractor', params, state, x, train=False)
+    logits, state = self.apply('classifier', params, state, z, train=False)
+    keys = jax.random.split(head_rng, logits.shape[-1])
+    heads = jax.vmap(ClassDiscriminator().init, (0, None))(keys, pooled(z))
+    params['discriminator'] = heads['params']
+    return params, state
+
+  def loss(
+    self,
+    params: method.Params,
+    state: method.State,
+    batch: method.Batch,
+    rng: jax.Array,
+    step: jax.Array,
+  ) -> tuple[jax.Array, tuple[method.Metrics, method.State]]:
+    """See the base class."""
+    z, state = self.extract(params, state, batch)
+    z = jnp.concatenate([z['source'], z['weak'][None]])  # [M + 1, B, …]
+    logits, state = self.apply('classifier', params, state, z, train=True)
+    class_losses, domain_losses = self.across_devices(
+      (
+        terms.class_losses(logits=logits[:-1], labels=batch['source']['label']),
+        self._domain_losses(params, z, jax.nn.softmax(logits)),
+      )
+    )
+    discriminator = domain_losses.mean()
+    strength = _strength(step / self.total_steps)
+    metrics = self.by_source('class', class_losses)
+    metrics |= self.by_source('discriminator', domain_losses[:-1])
+    metrics |= {
+      'discriminator/target': domain_losses[-1],
+      'discriminator': discriminator,
+      'lambda': strength,
+    }
+    return class_losses.mean() + strength * discriminator, (metrics, state)
+
+  def _domain_losses(
+    self, params: method.Params, z: jax.Array, probabilities: jax.Array
+  ) -> jax.Array:
+    """The discriminators' losses summed over classes, a domain `[M + 1]`."""
+    weights = jax.lax.stop_gradient(probabilities)  # [M + 1, B, K]
+
+    def loss_of_class(params: method.Params, weight: jax.Array) -> jax.Array:
+      x = reverse_gradient(weight[..., None] * pooled(z, batch_axes=2))
+      logits = ClassDiscriminator().apply({'params': params}, x)
+      source = terms.domain_losses(logits=logits[:-1], domain=terms.SOURCE)
+      target = terms.domain_losses(logits=logits[-1:], domain=terms.TARGET)
+      return jnp.concatenate([source, target])
+
+    losses = jax.vmap(loss_of_class, (0, -1))(params['discriminator'], weights)
+    return losses.sum(axis=0)
+
+
+def _strength(progress: jax.Array) -> jax.Array:
+  """λ at a progress in [0, 1]: from 0, steeply, to 1."""
+  return 2 / (1 + jnp.exp(-10 * progress)) - 1

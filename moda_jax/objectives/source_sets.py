@@ -1,0 +1,76 @@
+"""Class means of the sources, and a learned distance from points to them.
+
+M sources, K classes, F features, R the rank of the metric; points come in
+groups `[G, B, F]`.
+"""
+
+import jax
+import jax.numpy as jnp
+
+from moda_jax.objectives import terms
+
+_FAR = 1e9  # the distance to a class that was never seen
+Sets = dict[str, jax.Array]  # 'mean' [M, K, F] and 'count' [M, K]
+
+
+def empty_sets(sources: int, classes: int, features: int) -> Sets:
+  """Sets that have seen nothing."""
+  return {
+    'mean': jnp.zeros((sources, classes, features)),
+    'count': jnp.zeros((sources, classes)),
+  }
+
+
+def class_sums(
+  *, encodings: jax.Array, labels: jax.Array, mask: jax.Array, classes: int
+) -> tuple[jax.Array, jax.Array]:
+  """Sums of encodings `[M, B, F]` by class, `[M, K, F]`, and counts `[M, K]`.
+
+  No gradient flows to the encodings; examples outside `mask` do not count.
+  """
+  member = (labels[..., None] == jnp.arange(classes)) & mask[..., None]
+  member = member.astype(encodings.dtype)  # [M, B, K]
+  encodings = jax.lax.stop_gradient(encodings)
+  return jnp.einsum('mbk,mbf->mkf', member, encodings), member.sum(axis=1)
+
+
+def replace(sets: Sets, sums: jax.Array, counts: jax.Array) -> Sets:
+  """The new sums' means; the old ones for classes that they lack."""
+  seen = counts > 0
+  mean = sums / jnp.maximum(counts, 1)[..., None]
+  return {
+    'mean': jnp.where(seen[..., None], mean, sets['mean']),
+    'count': jnp.where(seen, counts, sets['count']),
+  }
+
+
+def extend(sets: Sets, sums: jax.Array, counts: jax.Array) -> Sets:
+  """The means over what the sets have seen and the new sums together."""
+  total = sets['count'] + counts
+  before = sets['mean'] * sets['count'][..., None]
+  mean = (before + sums) / jnp.maximum(total, 1)[..., None]
+  return {'mean': mean, 'count': total}
+
+
+def confidence(
+  *, metric: jax.Array, sets: Sets, encodings: jax.Array
+) -> jax.Array:
+  """How clearly each source tells the classes apart at each point.
+
+  The second smallest minus the smallest of the distances ‖Uᵀ(x − mean)‖ to a
+  source's classes.
+
+  Args:
+    metric: `[M, K, F, R]`, a U for each class of each source.
+    sets: the class means.
+    encodings: `[G, B, F]`.
+
+  Returns:
+    `[M, G, B]`.
+  """
+  points = jnp.einsum('gbf,mkfr->mgbkr', encodings, metric)
+  means = jnp.einsum('mkf,mkfr->mkr', sets['mean'], metric)
+  distances = terms.safe_norm(points - means[:, None, None])  # [M, G, B, K]
+  seen = (sets['count'] > 0)[:, None, None]
+  nearest, _ = jax.lax.top_k(-jnp.where(seen, distances, _FAR), 2)
+  return nearest[..., 0] - nearest[..., 1]
