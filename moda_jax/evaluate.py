@@ -1,52 +1,100 @@
 """Exact accuracy on a whole split, on one device or several."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from moda_jax.data.domains import Domain
+from moda_jax.data.domains import Domains
 from moda_jax.objectives.method import Method
 from moda_jax.step import TrainState, as_float, compile_step
 
+ACCURACY = 'target/accuracy'
+
 
 class Evaluator:
-  """Counts right predictions on a domain, compiled once."""
+  """Counts right predictions on the target's test split, compiled once."""
 
   def __init__(
-    self, method: Method, domain: Domain, batch_size: int, devices: int = 1
+    self, method: Method, domains: Domains, batch_size: int, devices: int = 1
   ):
     """Prepares to evaluate.
 
     Args:
       method: gives the predictions.
-      domain: all of it counts, each example once.
+      domains: every example of `domains.test` counts once.
       batch_size: examples at a time, over all devices; the last ones are
         padded and masked.
       devices: how many devices share a batch.
     """
-    self._domain = domain
+    self._method = method
+    self._domains = domains
     self._devices = devices
     self._batch_size = -(-batch_size // devices) * devices
     self._count_step = compile_step(_make_count_fn(method), devices)
+    self._add_step = compile_step(_make_add_fn(method), devices)
 
-  def accuracy(self, state: TrainState) -> float:
-    """The share of the domain that is classified right."""
-    counts = [self._count_step(state, b) for b in self._batches()]
-    return sum(int(c) for c in counts) / len(self._domain.labels)
+  def accuracies(self, state: TrainState) -> dict[str, float]:
+    """Returns the share classified right, by the metric's name.
 
-  def _batches(self) -> Iterator[dict[str, np.ndarray]]:
-    domain, size = self._domain, self._batch_size
-    for start in range(0, len(domain.labels), size):
-      chosen = slice(start, start + size)
-      batch = {
-        'input': domain.inputs[chosen],
-        'label': domain.labels[chosen],
-        'mask': np.ones(len(domain.labels[chosen]), bool),
+    For a method that gives several predictions there is one for each, and
+    their maximum, which is a choice by target labels.
+    """
+    state = self.prepare(state)
+    counts = [self._count_step(state, b) for b in self._test_batches()]
+    shares = np.sum(jax.device_get(counts), axis=0) / self._test_size
+    names = self._method.predictors
+    if not names:
+      return {ACCURACY: float(shares)}
+    each = {
+      f'{ACCURACY}/{n}': float(s) for n, s in zip(names, shares, strict=True)
+    }
+    return each | {ACCURACY: max(each.values())}
+
+  def prepare(self, state: TrainState) -> TrainState:
+    """Shows the method all source examples, where it asks for them."""
+    if not self._method.reads_source_sets:
+      return state
+    reset = self._method.reset_source_sets(state.method_state)
+    state = state.replace(method_state=reset)
+    for batch in self._source_batches():
+      state = state.replace(method_state=self._add_step(state, batch))
+    return state
+
+  @property
+  def _test_size(self) -> int:
+    return len(self._domains.test.labels)
+
+  def _test_batches(self) -> Iterator[dict[str, np.ndarray]]:
+    test = self._domains.test
+    for start in range(0, self._test_size, self._batch_size):
+      chosen = slice(start, start + self._batch_size)
+      yield {
+        'input': self._shape(test.inputs[chosen]),
+        'label': self._shape(test.labels[chosen]),
+        'mask': self._shape(np.ones(len(test.labels[chosen]), bool)),
       }
-      yield {k: self._shape(x) for k, x in batch.items()}
+
+  def _source_batches(self) -> Iterator[dict[str, dict[str, np.ndarray]]]:
+    """All source examples, the shorter sources padded: `[M, B, …]`."""
+    sources = self._domains.sources
+    axis = 0 if self._devices == 1 else 1
+    for start in range(
+      0, max(len(s.labels) for s in sources), self._batch_size
+    ):
+      chosen = slice(start, start + self._batch_size)
+      parts = {
+        'weak': [s.inputs[chosen] for s in sources],
+        'label': [s.labels[chosen] for s in sources],
+        'mask': [np.ones(len(s.labels[chosen]), bool) for s in sources],
+      }
+      yield {
+        'source': {
+          key: np.stack([self._shape(x) for x in arrays], axis=axis)
+          for key, arrays in parts.items()
+        }
+      }
 
   def _shape(self, x: np.ndarray) -> np.ndarray:
     """Pads to the full batch and splits it over the devices."""
@@ -57,15 +105,24 @@ class Evaluator:
     return x.reshape(self._devices, -1, *x.shape[1:])
 
 
-def _make_count_fn(method: Method) -> Any:
+def _make_count_fn(method: Method) -> Callable[..., jax.Array]:
   def count(state: TrainState, batch: dict[str, jax.Array]) -> jax.Array:
     probabilities = method.predict(
       state.params, state.method_state, as_float(batch['input'])
     )
     right = probabilities.argmax(axis=-1) == batch['label']
-    total = jnp.sum(right & batch['mask'])
+    total = jnp.sum(right & batch['mask'], axis=-1)
     if method.axis_name is not None:
       total = jax.lax.psum(total, method.axis_name)
     return total
 
   return count
+
+
+def _make_add_fn(method: Method) -> Callable[..., dict]:
+  def add(state: TrainState, batch: dict[str, dict[str, jax.Array]]) -> dict:
+    return method.add_to_source_sets(
+      state.params, state.method_state, as_float(batch)
+    )
+
+  return add

@@ -1,5 +1,6 @@
 """A config made into data, a method and compiled functions."""
 
+import logging
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -22,6 +23,8 @@ from moda_jax.step import (
   create_train_state,
   make_train_step,
 )
+
+_log = logging.getLogger(__name__)
 
 
 class Experiment:
@@ -59,15 +62,24 @@ class Experiment:
     self.config = config
     self.devices = _count_devices(config.batch_size, devices)
     self.domains = data or load_domains(config)
+    epoch = batches.epoch_steps(self.domains, config.batch_size)
+    self.total_steps = config.steps or config.epochs * epoch
     self.method = method(
       create_networks(self.domains.num_classes, width=config.width),
       tuple(config.sources),
       config,
       axis_name=DEVICES if self.devices > 1 else None,
+      total_steps=self.total_steps,
     )
-    epoch = batches.epoch_steps(self.domains, config.batch_size)
-    self.total_steps = config.steps or config.epochs * epoch
-    groups = len(config.sources) + len(method.views)
+    if method.reads_target_labels:
+      _log.warning(
+        '%s is trained on the labels of the target %s: an upper bound, not '
+        'domain adaptation.',
+        config.method,
+        config.target,
+      )
+    sources = len(config.sources) if method.reads_sources else 0
+    groups = sources + len(method.views)
     self.images_per_step = groups * config.batch_size
     self.batch_fn = batches.make_batch_fn(self.domains, method, config)
     self.initial_state, tx = create_train_state(
@@ -85,7 +97,7 @@ class Experiment:
       lambda params, state, x: self.method.predict(params, state, as_float(x))
     )
     self.evaluator = Evaluator(
-      self.method, self.domains.test, config.eval_batch_size, self.devices
+      self.method, self.domains, config.eval_batch_size, self.devices
     )
 
   def make_batches(self, start: int) -> Iterator[Any]:
@@ -99,7 +111,8 @@ class Experiment:
     return jax.tree.map(lambda x: x.numpy(), batch)
 
   def predict(self, state: TrainState, inputs: Any) -> Any:
-    """Returns class probabilities `[B, C]` of inputs `[B, …]`."""
+    """Returns what the method predicts for inputs `[B, …]`."""
+    state = self.evaluator.prepare(state)
     return self._predict(state.params, state.method_state, inputs)
 
 

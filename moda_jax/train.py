@@ -13,13 +13,13 @@ import ml_collections
 
 from moda_jax.data.domains import Domains
 from moda_jax.errors import Interrupted, NonFiniteError, UserError
+from moda_jax.evaluate import ACCURACY
 from moda_jax.experiment import Experiment
 from moda_jax.progress import MetricsBuffer, Progress
 from moda_jax.step import TrainState
 from moda_jax.workdir import Workdir
 
 _log = logging.getLogger(__name__)
-ACCURACY = 'target/accuracy'
 
 
 class Outcome(NamedTuple):
@@ -88,7 +88,7 @@ def evaluate(
   experiment = Experiment(config, data)
   with contextlib.closing(Workdir(workdir, config)) as folder:
     state = folder.restore(experiment.initial_state)
-  accuracy = experiment.evaluator.accuracy(state)
+  accuracy = experiment.evaluator.accuracies(state)[ACCURACY]
   _log.info(
     'target accuracy %.2f %% at step %d', 100 * accuracy, int(state.step)
   )
@@ -106,20 +106,20 @@ def _run(
   for step, batch in enumerate(experiment.make_batches(start), start + 1):
     state, metrics = experiment.train_step(state, batch)
     buffer.add(step, metrics)
-    ending = step == total or stop.is_set()
+    stopping = stop.is_set()  # looked at once: it may be set at any moment
     evaluating = step % config.eval_every == 0 or step == total
-    saving = step % config.checkpoint_every == 0 or ending
+    saving = step % config.checkpoint_every == 0 or step == total or stopping
     # Nothing is saved that was not seen to be finite.
     if step % config.log_every == 0 or evaluating or saving:
       averages = _average(buffer, folder) | progress.measure(step)
       if evaluating:
-        averages[ACCURACY] = experiment.evaluator.accuracy(state)
+        averages |= experiment.evaluator.accuracies(state)
       progress.report(step, averages)
       folder.write_metrics(step, averages)
       progress.resume()
     if saving:
       folder.save(state, step)
-    if stop.is_set():
+    if stopping:
       raise Interrupted(
         f'stopped at step {step} of {total} and saved in {folder.path}; the '
         'same command resumes'

@@ -71,6 +71,7 @@ class Workdir:
   def restore(self, state: TrainState) -> TrainState:
     """Returns the last checkpoint, or `state` where there is none."""
     step = self._manager.latest_step()
+    self._forget_metrics_after(step or 0)
     if step is None:
       return state
     try:
@@ -83,7 +84,6 @@ class Workdir:
         f'be restored: {str(error).splitlines()[0]}. Remove that step to go '
         'on from an earlier one, or choose another --workdir.'
       ) from error
-    self._forget_metrics_after(step)
     _log.info('resuming at step %d from %s', step, self.path)
     return restored['state']
 

@@ -35,6 +35,16 @@ def whole(tmp_path_factory):
   return run(workdir), workdir
 
 
+def test_a_run_killed_before_its_first_checkpoint(tmp_path, monkeypatch):
+  with monkeypatch.context() as patch:
+    die_after(patch, 1)
+    with pytest.raises(Killed):
+      run(tmp_path, log_every=1)
+  run(tmp_path, log_every=1)
+  steps = [line['step'] for line in read_metrics(tmp_path)]
+  assert steps == [1, 2, 3, 4, 5, 6]
+
+
 class Killed(Exception):
   """Stands for a process that dies between two steps."""
 

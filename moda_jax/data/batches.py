@@ -26,14 +26,16 @@ def make_batch_fn(
 ) -> BatchFn:
   """Returns the function from a step (int64 scalar) to its batch."""
   views = _Views(config, augment_weak='strong' in method.views)
-  pick_source = [_make_pick_fn(d, config) for d in domains.sources]
+  sources = domains.sources if method.reads_sources else ()
+  pick_source = [_make_pick_fn(domain, config) for domain in sources]
   pick_target = _make_pick_fn(domains.target, config)
 
   def batch_fn(step: tf.Tensor) -> Batch:
     picked = [pick(step) for pick in pick_source]
     inputs = [x for x, _ in picked]
-    source = {'label': tf.stack([label for _, label in picked])}
-    target = {}
+    source, target = {}, {}
+    if picked:
+      source['label'] = tf.stack([label for _, label in picked])
     if method.views or method.reads_target_labels:
       target_inputs, target_label = pick_target(step)
       if method.reads_target_labels:
@@ -41,7 +43,8 @@ def make_batch_fn(
     if method.views:
       inputs.append(target_inputs)
     weak_views = views.weak(tf.stack(inputs), step)
-    source['weak'] = weak_views[: len(picked)]
+    if picked:
+      source['weak'] = weak_views[: len(picked)]
     if 'weak' in method.views:
       target['weak'] = weak_views[-1]
     if 'strong' in method.views:
