@@ -8,25 +8,22 @@ Trains both on `configs/mini.py:mnistm`, prints a table and writes
 
 import json
 import pathlib
-import sys
 
-from absl import app, flags
+from absl import flags
 
-from moda_jax import progress
-from moda_jax.errors import RunEnd
+from moda_jax import cli
 
 _WORKDIR = flags.DEFINE_string('workdir', 'runs/demo', 'Runs and results.')
 _STEPS = flags.DEFINE_integer('steps', None, "Fewer steps than the config's.")
 _NAMES = {'source_only': 'source-only', 'moda_fm': 'MODA-FM'}
 
 
-def main(_: list[str]) -> None:
+def main() -> None:
   """Trains, compares, reports."""
   # Imported here for a quick answer to a wrong flag.
   from configs import mini
   from moda_jax import report, train
 
-  progress.log_to_stdout()
   folder = pathlib.Path(_WORKDIR.value)
   runs = {}
   for method, name in _NAMES.items():
@@ -51,8 +48,4 @@ def main(_: list[str]) -> None:
 
 
 if __name__ == '__main__':
-  try:
-    app.run(main)
-  except RunEnd as end:
-    print(end, file=sys.stderr)
-    sys.exit(end.status)
+  cli.run(main)

@@ -12,15 +12,13 @@ is not read at all. Finished runs are kept: the same command goes on.
 import json
 import math
 import pathlib
-import sys
 
 import ml_collections
 import numpy as np
-from absl import app, flags
+from absl import flags
 from ml_collections import config_flags
 
-from moda_jax import progress, train
-from moda_jax.errors import RunEnd
+from moda_jax import cli, train
 
 _CONFIG = config_flags.DEFINE_config_file('config', None, 'The experiment.')
 _TRIALS = flags.DEFINE_integer('trials', 20, 'How many draws.', lower_bound=1)
@@ -66,9 +64,8 @@ def run_trial(
   return {'values': values, 'accuracy': accuracies, 'mean_accuracy': mean}
 
 
-def main(_: list[str]) -> None:
+def main() -> None:
   """Runs the trials and writes `search.json` after each."""
-  progress.log_to_stdout()
   config, folder = _CONFIG.value, pathlib.Path(_WORKDIR.value)
   trials = []
   for trial in range(_TRIALS.value):
@@ -92,8 +89,4 @@ def main(_: list[str]) -> None:
 
 if __name__ == '__main__':
   flags.mark_flags_as_required(['config', 'workdir'])
-  try:
-    app.run(main)
-  except RunEnd as end:
-    print(end, file=sys.stderr)
-    sys.exit(end.status)
+  cli.run(main)

@@ -10,7 +10,7 @@ class RunEnd(Exception):
   status = 1
 
 
-class UserError(RunEnd, ValueError):
+class UserError(RunEnd):
   """A value from outside is wrong: a config, a file, a command line.
 
   The message names the value, where it stands and what is allowed there.
@@ -19,7 +19,7 @@ class UserError(RunEnd, ValueError):
   status = 2
 
 
-class NonFiniteError(RunEnd, ArithmeticError):
+class NonFiniteError(RunEnd):
   """A loss or a gradient became infinite or not a number."""
 
   status = 3

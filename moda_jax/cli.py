@@ -1,0 +1,64 @@
+"""Command lines: flags, configs, and mistakes that end in one message."""
+
+import re
+import sys
+from collections.abc import Callable, Sequence
+
+from absl import app, flags
+
+from moda_jax import progress
+from moda_jax.errors import RunEnd, UserError
+
+
+def run(main: Callable[[], None]) -> None:
+  """Parses the flags, calls `main`, and exits with the status of its end.
+
+  A mistake of the user ends in its message on the standard error stream and in
+  a status other than 0, without a stack trace.
+  """
+  progress.log_to_stdout()
+
+  def start(argv: Sequence[str]) -> None:
+    if argv[1:]:
+      raise UserError(f'unexpected arguments {argv[1:]}; see --help.')
+    main()
+
+  try:
+    app.run(start, flags_parser=_parse_flags)
+  except RunEnd as end:
+    print(end, file=sys.stderr)
+    sys.exit(end.status)
+
+
+def _parse_flags(argv: list[str]) -> list[str]:
+  """Parses flags; config flags report some mistakes as other exceptions."""
+  try:
+    remaining = app.parse_flags_with_usage(argv)
+  except (AttributeError, KeyError) as error:
+    raise UserError(_describe_unknown_fields(argv)) from error
+  if 'config' in flags.FLAGS:
+    try:
+      # A config file that is not there is told of only when it is looked at.
+      _ = flags.FLAGS.config.keys()
+    except OSError as error:
+      path = next(a for a in argv if a.startswith('--config='))
+      raise UserError(f'{path}: no such config file, or unreadable.') from error
+  return remaining
+
+
+def _describe_unknown_fields(argv: list[str]) -> str:
+  path = next(a for a in argv if a.startswith('--config='))
+  config = flags.FLAGS['config'].parser.parse(path.removeprefix('--config='))
+  overrides = re.findall(r'--config\.([^\s=]+)', ' '.join(argv))
+  unknown = [name for name in overrides if not _has_field(config, name)]
+  names = ', '.join(f'config.{name}' for name in unknown)
+  known = ', '.join(sorted(config))
+  return f'{names}: no such value in the config; it has {known}.'
+
+
+def _has_field(config: object, path: str) -> bool:
+  for name in path.split('.'):
+    if not hasattr(config, 'keys') or name not in config:
+      return False
+    config = config[name]
+  return True
