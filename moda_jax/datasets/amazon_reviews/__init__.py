@@ -1,0 +1,1 @@
+"""Amazon Reviews: word counts of four domains."""

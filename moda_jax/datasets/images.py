@@ -1,0 +1,81 @@
+"""Pictures of unknown origin, decoded with limits."""
+
+import io
+import warnings
+from collections.abc import Sequence
+
+from absl import logging
+from PIL import Image
+
+from moda_jax.errors import UserError
+
+MAX_PIXELS = 50_000_000
+SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.webp')
+
+_FORMATS = ('JPEG', 'PNG', 'BMP', 'WEBP')
+_WITH_ALPHA = ('RGBA', 'LA', 'PA', 'P')
+_MODES = ('1', 'L', 'RGB', 'CMYK', 'YCbCr', *_WITH_ALPHA)
+_NAMES_SHOWN = 10
+
+
+class UnreadableImage(UserError):
+  """One file is truncated, no image, or beyond the limits."""
+
+
+def is_image_name(name: str) -> bool:
+  """Whether the name is that of a picture; `._x.jpg` is a Mac's by-product."""
+  file = name.rsplit('/', 1)[-1]
+  return file.lower().endswith(SUFFIXES) and not file.startswith('._')
+
+
+def decode(data: bytes, name: str) -> Image.Image:
+  """Decodes one picture completely; `format` and `mode` are the file's own."""
+  try:
+    with warnings.catch_warnings():
+      warnings.simplefilter('ignore')  # of odd metadata, which we do not use
+      image = Image.open(io.BytesIO(data), formats=_FORMATS)
+      width, height = image.size
+      if width * height <= MAX_PIXELS:
+        image.load()
+  except Exception as error:  # Pillow raises nearly anything on hostile bytes
+    raise UnreadableImage(f'{name} ({error})') from error
+  if width * height > MAX_PIXELS:
+    raise UnreadableImage(f'{name} ({width}×{height} is over {MAX_PIXELS:,})')
+  if image.mode not in _MODES:
+    raise UnreadableImage(f'{name} (mode {image.mode} is not supported)')
+  return image
+
+
+def to_rgb(image: Image.Image) -> Image.Image:
+  """Converts any mode that `decode` lets through; transparency is dropped."""
+  if image.mode in _WITH_ALPHA:
+    image = image.convert('RGBA')
+  return image.convert('RGB')
+
+
+def warn_of_others(names: Sequence[str], place: object) -> None:
+  """Counts and names files that lie among the pictures but are none."""
+  if names:
+    shown = ', '.join(names[:_NAMES_SHOWN])
+    more = ', …' if len(names) > _NAMES_SHOWN else ''
+    logging.warning(
+      '%s: %d files are no pictures and are left out: %s%s',
+      place,
+      len(names),
+      shown,
+      more,
+    )
+
+
+def refuse_unreadable(
+  errors: Sequence[UserError | str], total: int, place: object
+) -> None:
+  """Raises one error that counts and names what could not be read, if any."""
+  if not errors:
+    return
+  shown = '\n  '.join(str(error) for error in errors[:_NAMES_SHOWN])
+  more = len(errors) - _NAMES_SHOWN
+  raise UserError(
+    f'{len(errors):,} of {total:,} files of {place} cannot be used:\n  {shown}'
+    + (f'\n  … and {more:,} more' if more > 0 else '')
+  )

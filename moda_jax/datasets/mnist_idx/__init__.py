@@ -1,0 +1,1 @@
+"""MNIST from its original idx files."""

@@ -1,0 +1,1 @@
+"""MNIST-M, original or rebuilt."""

@@ -1,0 +1,1 @@
+"""Office-31: 31 classes of office things in three domains."""

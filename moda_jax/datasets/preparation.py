@@ -1,0 +1,196 @@
+"""Which data set serves a domain, and making it from the files at hand."""
+
+import contextlib
+import dataclasses
+import fcntl
+import functools
+import io
+import os
+import pathlib
+import shutil
+from collections.abc import Callable, Iterator
+
+import tensorflow_datasets as tfds
+
+from moda_jax.datasets import manual
+from moda_jax.datasets.amazon_reviews import (
+  amazon_reviews_dataset_builder as amazon_reviews,
+)
+from moda_jax.datasets.mini_digits import (
+  mini_digits_dataset_builder as mini_digits,
+)
+from moda_jax.datasets.mnist_idx import mnist_idx_dataset_builder as mnist_idx
+from moda_jax.datasets.mnist_m import mnist_m_dataset_builder as mnist_m
+from moda_jax.datasets.office31 import office31_dataset_builder as office31
+from moda_jax.datasets.svhn_mat import svhn_mat_dataset_builder as svhn_mat
+from moda_jax.datasets.synth_digits import (
+  synth_digits_dataset_builder as synth_digits,
+)
+from moda_jax.errors import UserError
+
+FindSources = Callable[[os.PathLike[str]], dict[str, manual.Source]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Candidate:
+  """A data set that may serve a domain."""
+
+  dataset: str  # TFDS name
+  find_sources: FindSources | None = None  # None: only if prepared by TFDS
+  stands_in: str = ''  # what must be said when this one serves
+
+
+def _made_on_the_spot(_: os.PathLike[str]) -> dict[str, manual.Source]:
+  source = manual.Source(file='installed packages', sha256='')
+  return {'train': source, 'test': source}
+
+
+# Group → domain → data sets, the first that can be had serves.
+GROUPS: dict[str, dict[str, tuple[Candidate, ...]]] = {
+  'digits': {
+    'mnist': (
+      Candidate('mnist_idx', mnist_idx.find_sources),
+      Candidate('mnist'),
+    ),
+    'mnistm': (
+      Candidate(
+        'mnist_m/original',
+        functools.partial(mnist_m.find_sources, config='original'),
+      ),
+      Candidate(
+        'mnist_m/rebuilt',
+        functools.partial(mnist_m.find_sources, config='rebuilt'),
+        stands_in='REBUILT with your photographs, not the original',
+      ),
+    ),
+    'svhn': (
+      Candidate('svhn_mat', svhn_mat.find_sources),
+      Candidate('svhn_cropped'),
+    ),
+    'synth': (
+      Candidate('synth_digits/original', synth_digits.find_sources),
+      Candidate(
+        'synth_digits/regenerated',
+        lambda _: synth_digits.regenerated_sources(),
+        stands_in='REGENERATED from fonts, not the original',
+      ),
+    ),
+  },
+  'office31': {
+    domain: (Candidate(f'office31/{domain}', office31.find_sources),)
+    for domain in office31.DOMAINS
+  },
+  'reviews': {
+    domain: (
+      Candidate(f'amazon_reviews/{domain}', amazon_reviews.find_sources),
+    )
+    for domain in amazon_reviews.DOMAINS
+  },
+  'mini': {
+    config.name: (
+      Candidate(
+        f'mini_digits/{config.name}',
+        _made_on_the_spot,
+        stands_in='MINI, not the published data set',
+      ),
+    )
+    for config in mini_digits.Builder.BUILDER_CONFIGS
+  },
+}
+
+
+@dataclasses.dataclass
+class Outcome:
+  """What became of a domain."""
+
+  domain: str
+  status: str
+  problem: str = ''  # why there is no data set, or why it is a stand-in
+  candidate: Candidate | None = None
+  builder: tfds.core.DatasetBuilder | None = None
+  sources: dict[str, manual.Source] = dataclasses.field(default_factory=dict)
+
+
+def prepare_domain(
+  domain: str,
+  candidates: tuple[Candidate, ...],
+  manual_dir: pathlib.Path,
+  data_dir: str | None,
+) -> Outcome:
+  """Prepares the first candidate that can be had, unless it is prepared."""
+  problems = []
+  for candidate in candidates:
+    builder = tfds.builder(candidate.dataset, data_dir=data_dir)
+    prepared = is_prepared(builder)
+    sources = {}
+    if candidate.find_sources is not None:
+      try:
+        sources = candidate.find_sources(manual_dir)
+      except manual.MissingFile as error:
+        problems.append(str(error))
+      except (UserError, OSError) as error:
+        if not prepared:
+          return Outcome(domain, 'refused', str(error))
+    if not sources and not prepared:
+      continue
+    outcome = Outcome(
+      domain, 'prepared', '\n'.join(problems), candidate, builder, sources
+    )
+    if prepared:
+      outcome.status = _status_of_prepared(builder, sources)
+      outcome.sources = manual.recorded_sources(builder) or sources
+    else:
+      try:
+        _prepare(builder, manual_dir)
+      except (UserError, OSError) as error:
+        return Outcome(domain, 'refused', str(error))
+    return outcome
+  return Outcome(domain, 'missing', '\n'.join(problems))
+
+
+def is_prepared(builder: tfds.core.DatasetBuilder) -> bool:
+  """As TFDS's own, but without its warning about a folder that is not there."""
+  return builder.data_path.exists() and builder.is_prepared()
+
+
+def _status_of_prepared(
+  builder: tfds.core.DatasetBuilder, sources: dict[str, manual.Source]
+) -> str:
+  recorded = manual.recorded_sources(builder)
+  if any(
+    sources[split].sha256 != recorded[split].sha256
+    for split in sources.keys() & recorded.keys()
+  ):
+    return (
+      'already prepared, but from other files than those there now: delete '
+      f'{builder.data_dir} to prepare it anew'
+    )
+  return 'already prepared'
+
+
+def _prepare(
+  builder: tfds.core.DatasetBuilder, manual_dir: pathlib.Path
+) -> None:
+  for leftover in builder.data_path.parent.glob('incomplete.*'):
+    shutil.rmtree(leftover)  # of a preparation that was killed
+  config = tfds.download.DownloadConfig(manual_dir=manual_dir)
+  with contextlib.redirect_stdout(io.StringIO()):  # TFDS's talk of downloads
+    builder.download_and_prepare(download_config=config)
+
+
+@contextlib.contextmanager
+def lock(data_dir: pathlib.Path) -> Iterator[None]:
+  """Keeps two preparations from writing to one `data_dir`."""
+  try:
+    data_dir.mkdir(parents=True, exist_ok=True)
+    file = open(data_dir / '.prepare.lock', 'w')  # noqa: SIM115
+  except OSError as error:
+    raise UserError(f'cannot write to the data_dir: {error}') from error
+  with file:
+    try:
+      fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+      raise UserError(
+        f'another preparation is writing to {data_dir}; wait for its end.'
+      ) from error
+    yield

@@ -1,0 +1,1 @@
+"""SynthDigits, original or regenerated."""

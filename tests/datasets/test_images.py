@@ -1,0 +1,111 @@
+"""Pictures of unknown origin against Pillow itself."""
+
+import io
+import struct
+import zlib
+
+import made_up_files
+import numpy as np
+import pytest
+from PIL import Image
+
+from moda_jax.datasets import images
+from moda_jax.errors import UserError
+
+
+def _save(image, kind, **options):
+  content = io.BytesIO()
+  image.save(content, kind, **options)
+  return content.getvalue()
+
+
+@pytest.mark.parametrize('kind', ['PNG', 'JPEG', 'BMP', 'WEBP'])
+def test_rgb_files_give_pillows_pixels(kind):
+  data = made_up_files.encode(made_up_files.random_image(0, (9, 7, 3)), kind)
+  expected = np.asarray(Image.open(io.BytesIO(data)).convert('RGB'))
+  decoded = images.decode(data, 'x')
+  assert (decoded.format, decoded.size) == (kind, (7, 9))
+  assert np.array_equal(np.asarray(images.to_rgb(decoded)), expected)
+
+
+@pytest.mark.parametrize('mode', ['1', 'L', 'LA', 'P', 'RGBA', 'CMYK'])
+def test_other_modes_become_rgb(mode):
+  colour = Image.new('RGB', (5, 5), (200, 200, 200))
+  data = _save(colour.convert(mode), 'JPEG' if mode == 'CMYK' else 'PNG')
+  rgb = np.asarray(images.to_rgb(images.decode(data, 'x')))
+  assert rgb.shape == (5, 5, 3)
+  # Black and white dithers 200 to 255 and 0; the others keep the grey.
+  tolerance = 256 if mode == '1' else 10
+  assert np.abs(rgb.astype(int) - 200).max() < tolerance
+
+
+def test_a_palette_with_transparency_raises_no_warning():
+  palette = Image.new('P', (4, 4), 1)
+  palette.putpalette([0, 0, 0, 10, 20, 30])
+  data = _save(palette, 'PNG', transparency=bytes([0, 128]))
+  rgb = np.asarray(images.to_rgb(images.decode(data, 'x')))
+  assert (rgb == (10, 20, 30)).all()
+
+
+@pytest.mark.parametrize('kind', ['PNG', 'JPEG', 'BMP', 'WEBP'])
+def test_truncated_files_are_refused_by_name(kind):
+  data = made_up_files.encode(made_up_files.random_image(0, (64, 64, 3)), kind)
+  for length in (0, 10, len(data) // 2, len(data) - 600):
+    with pytest.raises(images.UnreadableImage, match=r'folder/x\.png'):
+      images.decode(data[:length], 'folder/x.png')
+
+
+@pytest.mark.parametrize(
+  'data',
+  [
+    b'plain text',
+    b'\x80\x04\x95',  # a pickle
+    _save(Image.new('RGB', (4, 4)), 'GIF'),
+    _save(Image.new('RGB', (4, 4)), 'TIFF'),
+    _save(Image.new('I;16', (4, 4)), 'PNG'),
+  ],
+)
+def test_other_files_are_refused(data):
+  with pytest.raises(images.UnreadableImage):
+    images.decode(data, 'x.png')
+
+
+def _png_that_claims(width, height):
+  header = struct.pack('>IIBBBBB', width, height, 8, 2, 0, 0, 0)
+  chunks = b''
+  for kind, content in ((b'IHDR', header), (b'IDAT', zlib.compress(b'0'))):
+    check = struct.pack('>I', zlib.crc32(kind + content))
+    chunks += struct.pack('>I', len(content)) + kind + content + check
+  return b'\x89PNG\r\n\x1a\n' + chunks
+
+
+@pytest.mark.parametrize('side', [8_000, 100_000])
+def test_a_picture_of_too_many_pixels_is_not_unpacked(side):
+  with pytest.raises(images.UnreadableImage, match=r'x\.png'):
+    images.decode(_png_that_claims(side, side), 'x.png')
+
+
+def test_the_limit_is_on_pixels(monkeypatch):
+  data = made_up_files.encode(made_up_files.random_image(0, (8, 8, 3)))
+  monkeypatch.setattr(images, 'MAX_PIXELS', 64)
+  images.decode(data, 'x')
+  monkeypatch.setattr(images, 'MAX_PIXELS', 63)
+  with pytest.raises(images.UnreadableImage, match='8×8 is over 63'):
+    images.decode(data, 'x')
+
+
+def test_names():
+  assert images.is_image_name('a/b/X.JPG')
+  assert images.is_image_name('x.webp')
+  assert not images.is_image_name('a/._x.jpg')
+  assert not images.is_image_name('Thumbs.db')
+
+
+def test_all_unreadable_files_are_counted_and_ten_named():
+  images.refuse_unreadable([], 5, 'here')
+  errors = [f'file{i}' for i in range(12)]
+  with pytest.raises(UserError, match='12 of 50 files of here') as caught:
+    images.refuse_unreadable(errors, 50, 'here')
+  assert 'file9' in str(caught.value)
+  assert 'file10' not in str(caught.value)
+  assert '2 more' in str(caught.value)
