@@ -22,7 +22,7 @@ def get_config(argument: str = 'mnistm') -> ml_collections.ConfigDict:
   config.datasets.update(DATASETS)
   config.network = 'digits'
   config.width = 0.25
-  config.mu_d, config.mu_s, config.mu_c = 1e-2, 1.0, 1.0
+  config.mu_d, config.mu_s, config.mu_c = 0.0024, 1.9, 0.776
   config.search.mu_d = (1e-4, 3e-2)
   config.search.mu_s = (0.3, 3.0)
   config.search.mu_c = (0.1, 1.0)

@@ -1,0 +1,60 @@
+"""Every method with several seeds at one config: a table of accuracies.
+
+  python -m experiments.compare_methods \
+    --config=configs/mini.py:mnistm,steps=1000 --workdir=runs/compare
+
+Writes `table.json` and `table.md` after every run. Finished runs are kept: the
+same command goes on where it was interrupted.
+"""
+
+import json
+import pathlib
+
+import numpy as np
+from absl import flags
+from ml_collections import config_flags
+
+from moda_jax import cli, objectives, train
+
+_CONFIG = config_flags.DEFINE_config_file('config', None, 'The experiment.')
+_METHODS = flags.DEFINE_list(
+  'methods', list(objectives.METHODS), 'Which methods to train.'
+)
+_SEEDS = flags.DEFINE_integer('seeds', 3, 'Runs a method.', lower_bound=1)
+_WORKDIR = flags.DEFINE_string('workdir', None, 'Runs and tables.')
+_NOTES = {
+  'supervised': 'trained on target labels',
+  'dann_ss': 'best source, chosen with target labels',
+  'mada_ss': 'best source, chosen with target labels',
+}
+
+
+def main() -> None:
+  """Trains seed by seed, so that a table of all methods is there early."""
+  folder = pathlib.Path(_WORKDIR.value)
+  accuracies = {method: [] for method in _METHODS.value}
+  for seed in range(_SEEDS.value):
+    for method in _METHODS.value:
+      config = _CONFIG.value.copy_and_resolve_references()
+      config.method, config.seed = method, seed
+      outcome = train.train(config, folder / f'{method}_{seed}')
+      accuracies[method].append(outcome.accuracy)
+      _write(folder, accuracies)
+
+
+def _write(folder: pathlib.Path, accuracies: dict[str, list[float]]) -> None:
+  done = {method: values for method, values in accuracies.items() if values}
+  (folder / 'table.json').write_text(json.dumps(done, indent=2) + '\n')
+  rows = ['| method | accuracy (%) | runs | |', '|---|---|---|---|']
+  for method, values in done.items():
+    mean, deviation = 100 * np.mean(values), 100 * np.std(values)
+    rows.append(
+      f'| {method} | {mean:.1f} ± {deviation:.1f} | {len(values)} | '
+      f'{_NOTES.get(method, "")} |'
+    )
+  (folder / 'table.md').write_text('\n'.join(rows) + '\n')
+
+
+if __name__ == '__main__':
+  flags.mark_flags_as_required(['config', 'workdir'])
+  cli.run(main)
