@@ -1,0 +1,1 @@
+"""One script a table or figure; run them with `python -m experiments.…`."""

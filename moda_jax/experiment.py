@@ -11,7 +11,7 @@ import tensorflow as tf
 from moda_jax import config as config_lib
 from moda_jax import models, objectives
 from moda_jax.data import batches
-from moda_jax.data.domains import Domains, load_domains
+from moda_jax.data.domains import Domains, check_classes, load_domains
 from moda_jax.errors import UserError
 from moda_jax.evaluate import Evaluator
 from moda_jax.optimizer import create_optimizer
@@ -62,6 +62,7 @@ class Experiment:
     self.config = config
     self.devices = _count_devices(config.batch_size, devices)
     self.domains = data or load_domains(config)
+    check_classes(self.domains)
     epoch = batches.epoch_steps(self.domains, config.batch_size)
     self.total_steps = config.steps or config.epochs * epoch
     self.method = method(

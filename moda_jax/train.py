@@ -15,7 +15,7 @@ from moda_jax.data.domains import Domains
 from moda_jax.errors import Interrupted, NonFiniteError, UserError
 from moda_jax.evaluate import ACCURACY
 from moda_jax.experiment import Experiment
-from moda_jax.progress import MetricsBuffer, Progress
+from moda_jax.progress import MetricsBuffer, Progress, select
 from moda_jax.step import TrainState
 from moda_jax.workdir import Workdir
 
@@ -28,7 +28,9 @@ class Outcome(NamedTuple):
   Attributes:
     experiment: what was trained.
     state: after the last step.
-    accuracy: on the target's test split, after the last step.
+    accuracy: on the target's test split, after the last step; for a method
+      with several predictions the best of them, chosen with target labels.
+    by_predictor: each prediction's accuracy, for such a method.
     best_accuracy: the best over time: chosen with target labels, so no
       estimate of what the method reaches without them.
   """
@@ -36,6 +38,7 @@ class Outcome(NamedTuple):
   experiment: Experiment
   state: TrainState
   accuracy: float
+  by_predictor: dict[str, float]
   best_accuracy: float
 
 
@@ -64,8 +67,16 @@ def train(
     _catch_signals() as stop,
   ):
     state = _run(experiment, folder, stop)
-    accuracies = [m[ACCURACY] for m in folder.read_metrics() if ACCURACY in m]
-  outcome = Outcome(experiment, state, accuracies[-1], max(accuracies))
+    evaluations = [m for m in folder.read_metrics() if ACCURACY in m]
+  outcome = Outcome(
+    experiment=experiment,
+    state=state,
+    accuracy=evaluations[-1][ACCURACY],
+    by_predictor=select(evaluations[-1], f'{ACCURACY}/'),
+    best_accuracy=max(m[ACCURACY] for m in evaluations),
+  )
+  for name, accuracy in outcome.by_predictor.items():
+    _log.info('target accuracy from %s alone %.2f %%', name, 100 * accuracy)
   _log.info(
     'target accuracy %.2f %% at the last step (best over time, chosen with '
     'target labels: %.2f %%)',

@@ -4,23 +4,23 @@ import os
 import pathlib
 import socket
 import sys
-import tempfile
 
 import pytest
 
-# Before JAX starts. Tests that want one device take the first.
-os.environ['JAX_PLATFORMS'] = 'cpu'
-os.environ['XLA_FLAGS'] = (
-  os.environ.get('XLA_FLAGS', '') + ' --xla_force_host_platform_device_count=8'
-)
 _HERE = pathlib.Path(__file__).parent
 sys.path[:0] = [str(_HERE), str(_HERE / 'objectives')]
+# Before JAX starts. Tests that want one device take the first. Programs are
+# small and run once or twice: compiling them is what takes the time.
+os.environ['JAX_PLATFORMS'] = 'cpu'
+os.environ['XLA_FLAGS'] = (
+  '--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0'
+)
 # The same small programs are compiled by many tests.
 os.environ.setdefault('JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS', '0.1')
 os.environ.setdefault('JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES', '-1')
 os.environ.setdefault(
   'JAX_COMPILATION_CACHE_DIR',
-  tempfile.mkdtemp(prefix='moda_jax_compiled_'),
+  str(_HERE.parent / '.pytest_cache' / 'compiled'),
 )
 
 

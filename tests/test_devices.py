@@ -51,4 +51,5 @@ def run(name, devices, steps=3):
 def declared(method, batch):
   names = {*method.views, *(['label'] if method.reads_target_labels else [])}
   target = {k: v for k, v in batch['target'].items() if k in names}
-  return batch | {'target': target}
+  source = batch['source'] if method.reads_sources else {}
+  return {'source': source, 'target': target}

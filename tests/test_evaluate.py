@@ -5,10 +5,14 @@ import tiny
 
 from moda_jax import step as step_lib
 from moda_jax.evaluate import Evaluator
+from moda_jax.objectives import METHODS
 
 
 class Reader:
   """Predicts the class that is written in an image's first pixel."""
+
+  predictors = ()
+  reads_source_sets = False
 
   def __init__(self, axis_name):
     self.axis_name = axis_name
@@ -29,8 +33,27 @@ def test_every_example_counts_exactly_once(devices, batch_size):
   right = (inputs[:, 0, 0, 0] == test.labels).sum()
   state = step_lib.TrainState(np.zeros(()), {}, {}, {})
   method = Reader(step_lib.DEVICES if devices > 1 else None)
-  evaluator = Evaluator(
-    method, test._replace(inputs=inputs), batch_size, devices
-  )
-  assert evaluator.accuracy(state) == right / 21
+  data = tiny.make_domains()._replace(test=test._replace(inputs=inputs))
+  evaluator = Evaluator(method, data, batch_size, devices)
+  assert evaluator.accuracies(state) == {'target/accuracy': right / 21}
   assert 0 < right < 21
+
+
+@pytest.mark.parametrize('devices', [1, 8])
+def test_source_sets_take_in_every_source_example_once(devices):
+  """The counts that MoE keeps are those of the labels, whatever the batch."""
+  axis_name = step_lib.DEVICES if devices > 1 else None
+  networks = tiny.create_networks(axes=3)
+  method = METHODS['moe'](
+    networks, ('a', 'b', 'c'), tiny.make_config(), axis_name
+  )
+  data = tiny.make_domains()
+  params, state = tiny.init(
+    method, {'target': {'weak': data.test.inputs / 255}}
+  )
+  evaluator = Evaluator(method, data, 16, devices)
+  state = evaluator.prepare(
+    step_lib.TrainState(np.zeros(()), params, {}, state)
+  )
+  expected = [np.bincount(d.labels, minlength=3) for d in data.sources]
+  np.testing.assert_array_equal(state.method_state['sets']['count'], expected)

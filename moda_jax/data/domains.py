@@ -7,8 +7,8 @@ import ml_collections
 import numpy as np
 import tensorflow_datasets as tfds
 
-import moda_jax.datasets  # noqa: F401  registers the builders
 from moda_jax.data import seeds
+from moda_jax.datasets import preparation
 from moda_jax.errors import UserError
 
 _log = logging.getLogger(__name__)
@@ -63,7 +63,6 @@ def load_domains(config: ml_collections.ConfigDict) -> Domains:
     target=train[config.target],
     test=_load(config, config.target, 'test'),
   )
-  _check_classes(domains)
   for domain in (*domains.sources, domains.target):
     role = 'target' if domain is domains.target else 'source'
     _log.info(
@@ -110,7 +109,7 @@ def _prepared_builder(
   candidates = config.datasets[name].split(',')
   for candidate in candidates:
     builder = _create_builder(candidate, config.data_dir, name)
-    if builder.is_prepared():
+    if preparation.is_prepared(builder):
       return builder
     if getattr(builder, 'MADE_LOCALLY', False):
       _log.info('making %s, once (%s)', candidate, builder.data_dir)
@@ -148,7 +147,8 @@ def _conform(images: np.ndarray) -> np.ndarray:
   return images
 
 
-def _check_classes(domains: Domains) -> None:
+def check_classes(domains: Domains) -> None:
+  """Refuses domains of different classes, or of one alone."""
   if domains.num_classes < 2:
     raise UserError(
       f"The domain '{domains.target.name}' ({domains.target.origin}) has a "

@@ -74,7 +74,9 @@ def collect_samples(outcome: Outcome) -> plots.ViewSamples | None:
   views = {k: x[:_SAMPLES] for k, x in views.items() if x.ndim == 4}
   if not views:
     return None
-  probabilities = experiment.predict(outcome.state, views['weak'])
+  probabilities = np.asarray(experiment.predict(outcome.state, views['weak']))
+  if outcome.by_predictor:
+    probabilities = probabilities.mean(axis=0)
   classes = experiment.domains.target.classes
   return plots.ViewSamples(
     views=views,
@@ -86,15 +88,34 @@ def collect_samples(outcome: Outcome) -> plots.ViewSamples | None:
 
 def _results(runs: dict[str, tuple[Outcome, pathlib.Path]], target: str) -> str:
   rows = ''.join(
-    f'<tr><td>{html.escape(name)}</td><td>{100 * o.accuracy:.2f} %</td>'
-    f'<td class="note">{100 * o.best_accuracy:.2f} %</td></tr>'
+    _row(name, o.accuracy, o.best_accuracy, _caution(o))
+    + ''.join(_row(f'{name} from {k}', v) for k, v in o.by_predictor.items())
     for name, (o, _) in runs.items()
   )
   return (
     f'<h2>Accuracy on the test split of {html.escape(target)}</h2><table>'
     '<tr><th>method</th><th>last step</th><th class="note">best over time '
-    f'(chosen with target labels)</th></tr>{rows}</table>'
+    f'(chosen with target labels)</th><th></th></tr>{rows}</table>'
   )
+
+
+def _row(
+  name: str, accuracy: float, best: float | None = None, caution: str = ''
+) -> str:
+  over_time = '' if best is None else f'{100 * best:.2f} %'
+  return (
+    f'<tr><td>{html.escape(name)}</td><td>{100 * accuracy:.2f} %</td>'
+    f'<td class="note">{over_time}</td><td>{caution}</td></tr>'
+  )
+
+
+def _caution(outcome: Outcome) -> str:
+  """What must be said of a figure that target labels had a part in."""
+  if outcome.experiment.method.reads_target_labels:
+    return 'trained on target labels: an upper bound'
+  if outcome.by_predictor:
+    return 'best of the single sources, chosen with target labels'
+  return ''
 
 
 def _figure(

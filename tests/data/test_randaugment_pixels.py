@@ -12,6 +12,8 @@ from moda_jax.data import pixel_operations, randaugment
 
 pytestmark = pytest.mark.xdist_group('pixels of strong views')
 
+SIZES = [(32, 32), (28, 28), (37, 53), (256, 256), (1, 1), (2, 3)]
+
 
 @functools.cache
 def kinds_of_images(height, width):
@@ -30,14 +32,19 @@ def kinds_of_images(height, width):
 
 @functools.cache
 def cases(height, width):
-  """Every kind of image at every setting, [4 * 62, H, W, 3]."""
-  images = kinds_of_images(height, width).values()
-  return np.repeat(list(images), len(pillow_views.SETTINGS), axis=0)
+  """Every kind of image at every setting, [4 * 62, H, W, 3].
+
+  Of large images the kinds take turns over the settings, [62, H, W, 3].
+  """
+  kinds = list(kinds_of_images(height, width).values())
+  if height == 256:
+    return np.stack((kinds * 16)[: len(pillow_views.SETTINGS)])
+  return np.repeat(kinds, len(pillow_views.SETTINGS), axis=0)
 
 
-def values_of(name):
-  settings = pillow_views.SETTINGS
-  return np.tile([pillow_views.value(name, *s) for s in settings], 4)
+def values_of(name, count):
+  values = [pillow_views.value(name, *s) for s in pillow_views.SETTINGS]
+  return np.resize(values, count)
 
 
 def expected(images, name, values):
@@ -49,43 +56,42 @@ def expected(images, name, values):
   )
 
 
-def check_all_operations(images, values, in_pipeline=True):
-  """Compares with Pillow; `values` are by name, [N]."""
-
-  def apply(images, values):
-    return {
-      name: randaugment.apply_operation(images, name, value)
-      for name, value in values.items()
-    }
-
-  results = [apply(images, values)]
-  if in_pipeline:
-    dataset = tf.data.Dataset.from_tensors((images, values)).map(apply)
-    results += dataset.as_numpy_iterator()
-  for name, value in values.items():
-    want = expected(images, name, value)
-    for got in results:
-      np.testing.assert_array_equal(got[name], want, name)
+@functools.cache
+def expected_of_all(height, width):
+  images = cases(height, width)
+  return {
+    name: expected(images, name, values_of(name, len(images)))
+    for name in randaugment.OPERATIONS
+  }
 
 
-@pytest.mark.parametrize('size', [(32, 32), (28, 28), (37, 53)], ids=str)
+def apply_all(images, values):
+  return {
+    name: randaugment.apply_operation(images, name, value)
+    for name, value in values.items()
+  }
+
+
+def inputs(size):
+  images = cases(*size)
+  names = randaugment.OPERATIONS
+  return images, {name: values_of(name, len(images)) for name in names}
+
+
+@pytest.mark.parametrize('size', SIZES, ids=str)
 def test_all_operations_at_all_magnitudes(size):
-  values = {name: values_of(name) for name in randaugment.OPERATIONS}
-  check_all_operations(cases(*size), values)
+  got = apply_all(*inputs(size))
+  for name, want in expected_of_all(*size).items():
+    np.testing.assert_array_equal(got[name], want, name)
 
 
-@pytest.mark.parametrize('size', [(1, 1), (2, 3)], ids=str)
-def test_all_operations_on_tiny_images(size):
-  values = {name: values_of(name) for name in randaugment.OPERATIONS}
-  check_all_operations(cases(*size), values, in_pipeline=False)
-
-
-def test_all_operations_on_large_images():
-  """Every kind and every setting, but not every kind at every setting."""
-  kinds = list(kinds_of_images(256, 256).values())
-  images = np.stack((kinds * 16)[: len(pillow_views.SETTINGS)])
-  values = {name: values_of(name)[:62] for name in randaugment.OPERATIONS}
-  check_all_operations(images, values)
+def test_all_operations_in_a_pipeline():
+  datasets = [tf.data.Dataset.from_tensors(inputs(size)) for size in SIZES]
+  dataset = functools.reduce(tf.data.Dataset.concatenate, datasets)
+  results = dataset.map(apply_all).as_numpy_iterator()
+  for size, got in zip(SIZES, results, strict=True):
+    for name, want in expected_of_all(*size).items():
+      np.testing.assert_array_equal(got[name], want, f'{name} at {size}')
 
 
 def test_values_follow_the_paper():
@@ -96,7 +102,7 @@ def test_values_follow_the_paper():
     magnitudes, signs = tf.unstack(pillow_views.SETTINGS, axis=1)
     of_tensors = randaugment.operation_value(name, magnitudes, signs)
     assert of_tensors.dtype == tf.float64
-    np.testing.assert_array_equal(of_tensors, values_of(name)[:62])
+    np.testing.assert_array_equal(of_tensors, values_of(name, 62))
 
 
 @pytest.mark.parametrize('name', sorted(pillow_views.VALUED))

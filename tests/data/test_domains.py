@@ -1,0 +1,86 @@
+import numpy as np
+import pytest
+import tensorflow_datasets as tfds
+import tiny
+
+from configs import mini
+from moda_jax import train
+from moda_jax.data import domains
+from moda_jax.errors import UserError
+
+mini_group = pytest.mark.xdist_group('mini')
+
+
+def load(data_dir, argument='mnistm', **values):
+  config = mini.get_config(argument)
+  config.data_dir = str(data_dir)
+  config.update(values)
+  return domains.load_domains(config)
+
+
+@mini_group
+def test_domains_come_from_their_splits(mini_data_dir):
+  loaded = load(mini_data_dir)
+  assert [d.name for d in loaded.sources] == ['mnist', 'uci', 'synth']
+  assert loaded.target.origin == 'mini_digits/mnistm/1.0.0'
+  for domain, split in ((loaded.target, 'train'), (loaded.test, 'test')):
+    expected = tfds.as_numpy(
+      tfds.load('mini_digits/mnistm', split=split, data_dir=mini_data_dir)
+    )
+    for example, image, label in zip(
+      expected, domain.inputs, domain.labels, strict=True
+    ):
+      np.testing.assert_array_equal(image, example['image'])
+      assert label == example['label']
+
+
+@mini_group
+def test_a_subset_is_drawn_by_seed(mini_data_dir):
+  def draw(seed):
+    return load(mini_data_dir, samples=100, seed=seed).target.inputs
+
+  assert draw(0).shape == (100, 32, 32, 3)
+  np.testing.assert_array_equal(draw(0), draw(0))
+  assert (draw(0) != draw(1)).any()
+  whole = load(mini_data_dir).target.inputs
+  rows = {image.tobytes() for image in whole}
+  assert len({image.tobytes() for image in draw(0)} & rows) == 100
+
+
+@mini_group
+def test_the_test_split_is_never_cut(mini_data_dir):
+  assert len(load(mini_data_dir, samples=100).test.labels) == 1000
+
+
+@mini_group
+def test_the_first_prepared_data_set_serves(mini_data_dir):
+  candidates = {'uci': 'mnist_idx,mini_digits/uci'}
+  loaded = load(mini_data_dir, datasets=candidates)
+  assert loaded.sources[1].origin == 'mini_digits/uci/1.0.0'
+
+
+def test_mnist_of_tfds_is_padded_and_coloured():
+  grey = np.random.default_rng(0).integers(0, 256, (2, 28, 28, 1), np.uint8)
+  made = domains._conform(grey)
+  assert made.shape == (2, 32, 32, 3)
+  for channel in range(3):
+    np.testing.assert_array_equal(made[:, 2:30, 2:30, channel], grey[..., 0])
+  assert made.sum() == 3 * grey.sum(dtype=int)
+
+
+def test_unprepared_data_is_refused_with_the_way_to_prepare_it(tmp_path):
+  values = {'datasets': {'uci': 'mnist_m/original'}, 'data_dir': str(tmp_path)}
+  config = mini.get_config('uci')
+  config.update(values)
+  with pytest.raises(UserError) as error:
+    domains._prepared_builder(config, 'uci')
+  for text in ("'uci'", 'mnist_m/original', str(tmp_path), 'moda_jax.prepare'):
+    assert text in str(error.value)
+
+
+@pytest.mark.parametrize('classes', [('one',), ('other', 'names', 'here')])
+def test_classes_must_be_several_and_the_same(tmp_path, classes):
+  data = tiny.make_domains()
+  broken = data._replace(target=data.target._replace(classes=classes))
+  with pytest.raises(UserError, match=classes[0]):
+    train.train(tiny.make_run_config(), tmp_path, broken, devices=1)

@@ -1,0 +1,83 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import linen as nn
+
+from moda_jax.models import digits
+
+
+def shapes(module, x):
+  variables = jax.eval_shape(module.init, jax.random.key(0), x)
+  return jax.tree.map(lambda p: p.shape, variables['params'])
+
+
+def test_the_paper_s_layers():
+  networks = digits.create_networks(10)
+  x = jnp.zeros((2, 32, 32, 3))
+  z = jnp.zeros((2, 8, 8, 256))
+  kernels = [
+    [layer['kernel'] for layer in shapes(module, inputs).values()]
+    for module, inputs in zip(networks, (x, z, z), strict=True)
+  ]
+  assert kernels == [
+    [(3, 3, 3, 64), (3, 3, 64, 128), (3, 3, 128, 256)],
+    [(3, 3, 256, 256), (4096, 2048), (2048, 1024), (1024, 10)],
+    [(4096, 2048), (2048, 2048), (2048, 1024), (1024, 2)],
+  ]
+
+
+def test_width_scales_hidden_layers_only():
+  networks = digits.create_networks(10, width=0.25)
+  kernels = [
+    layer['kernel']
+    for layer in shapes(networks.classifier, jnp.zeros((2, 8, 8, 64))).values()
+  ]
+  assert kernels == [(3, 3, 64, 64), (1024, 512), (512, 256), (256, 10)]
+
+
+def test_groups_are_like_separate_batches():
+  module = digits.Extractor(0.05)
+  x = jax.random.uniform(jax.random.key(1), (3, 4, 32, 32, 3))
+  params = module.init(jax.random.key(0), x[0])
+  together = module.apply(params, x)
+  apart = [module.apply(params, group) for group in x]
+  np.testing.assert_allclose(together, apart, atol=1e-6)
+
+
+@pytest.mark.parametrize('repeated', [False, True])
+def test_pooling_is_max_pooling_with_its_gradient(repeated):
+  """Also among equal values, as flat pictures have them."""
+  rng = np.random.default_rng(0)
+  x = (
+    rng.integers(0, 3, (2, 8, 6, 5))
+    if repeated
+    else rng.normal(size=(2, 8, 6, 5))
+  )
+  x = jnp.asarray(x, jnp.float32)
+  weights = jnp.asarray(rng.normal(size=(2, 4, 3, 5)), jnp.float32)
+
+  def flax_pool(x):
+    return nn.max_pool(x, (2, 2), strides=(2, 2))
+
+  for found, expected in zip(
+    jax.vjp(digits._pool, x), jax.vjp(flax_pool, x), strict=True
+  ):
+    if callable(found):
+      found, expected = found(weights)[0], expected(weights)[0]
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_initialisation_is_pytorch_s():
+  """Kernels and biases uniform within ±1/sqrt(fan_in)."""
+  params = digits.Classifier(10).init(
+    jax.random.key(0), jnp.zeros((1, 8, 8, 256))
+  )['params']
+  for layer in params.values():
+    fan_in = np.prod(layer['kernel'].shape[:-1])
+    bound = 1 / np.sqrt(fan_in)
+    for array in layer.values():
+      assert np.abs(array).max() <= bound
+    spread = np.std(layer['kernel']) / (bound / np.sqrt(3))
+    assert abs(spread - 1) < 0.02
+    assert np.abs(layer['bias']).max() > 0.5 * bound
