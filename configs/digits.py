@@ -18,7 +18,7 @@ from moda_jax import config as config_lib
 
 DATASETS = {
   'mnist': 'mnist_idx,mnist',
-  'mnistm': 'mnist_m/original,mnist_m/rebuilt',
+  'mnistm': 'mnist_m/original',
   'svhn': 'svhn_mat,svhn_cropped',
   'synth': 'synth_digits/original',
 }

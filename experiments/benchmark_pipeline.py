@@ -7,6 +7,7 @@ Both take turns in one process, so that a busy machine is busy for both. The
 ratio is the median over the rounds of live time by kept time.
 """
 
+import itertools
 import statistics
 import time
 from collections.abc import Iterator
@@ -19,25 +20,29 @@ from moda_jax import cli
 from moda_jax.experiment import Experiment
 
 _CONFIG = config_flags.DEFINE_config_file('config', None, 'The experiment.')
-_ROUNDS = flags.DEFINE_integer('rounds', 10, 'Turns of each.', lower_bound=1)
-_STEPS = flags.DEFINE_integer('turn', 10, 'Steps a turn.', lower_bound=1)
+_ROUNDS = flags.DEFINE_integer('rounds', 6, 'Turns of each.', lower_bound=1)
+_WARM_UP = 2
+_STEPS = flags.DEFINE_integer('turn', 40, 'Steps a turn.', lower_bound=1)
 
 
 def main() -> None:
   """Measures and prints."""
   config = _CONFIG.value
   with config.unlocked():
-    config.epochs, config.steps = 0, _STEPS.value * (_ROUNDS.value + 1) + 8
+    config.epochs, config.steps = 0, 2**30
   experiment = Experiment(config)
-  live = experiment.make_batches(0)
-  kept = next(live)
-  state = experiment.initial_state
-  times = {'live': [], 'kept': []}
+  state, times = experiment.initial_state, {'live': [], 'kept': []}
   for round_ in range(_ROUNDS.value + 1):
-    for name, feed in {'live': live, 'kept': _repeat(kept)}.items():
-      state, seconds = _time_steps(experiment, state, feed)
-      if round_:  # the first one compiles
-        times[name].append(seconds / _STEPS.value)
+    live = experiment.make_batches(round_ * 1000)
+    # What was made ahead before the clock starts must not count as made live.
+    kept = [next(live) for _ in range(_WARM_UP)][-1]
+    state, live_seconds = _time_steps(experiment, state, live)
+    del live  # or it goes on making batches while the other is measured
+    feed = itertools.repeat(kept)
+    state, kept_seconds = _time_steps(experiment, state, feed)
+    if round_:  # the first one compiles
+      times['live'].append(live_seconds / _STEPS.value)
+      times['kept'].append(kept_seconds / _STEPS.value)
   for name, seconds in times.items():
     print(f'{name}: {1e3 * statistics.median(seconds):.1f} ms a step')
   ratios = [a / b for a, b in zip(times['live'], times['kept'], strict=True)]
@@ -45,11 +50,6 @@ def main() -> None:
     f'live / kept: median {statistics.median(ratios):.3f}, '
     f'from {min(ratios):.3f} to {max(ratios):.3f} over {len(ratios)} rounds'
   )
-
-
-def _repeat(batch: object) -> Iterator[object]:
-  while True:
-    yield batch
 
 
 def _time_steps(

@@ -15,6 +15,7 @@ from absl import flags
 from ml_collections import config_flags
 
 from moda_jax import cli, objectives, train
+from moda_jax.errors import UserError
 
 _CONFIG = config_flags.DEFINE_config_file('config', None, 'The experiment.')
 _METHODS = flags.DEFINE_list(
@@ -22,37 +23,49 @@ _METHODS = flags.DEFINE_list(
 )
 _SEEDS = flags.DEFINE_integer('seeds', 3, 'Runs a method.', lower_bound=1)
 _WORKDIR = flags.DEFINE_string('workdir', None, 'Runs and tables.')
-_NOTES = {
-  'supervised': 'trained on target labels',
-  'dann_ss': 'best source, chosen with target labels',
-  'mada_ss': 'best source, chosen with target labels',
-}
 
 
 def main() -> None:
   """Trains seed by seed, so that a table of all methods is there early."""
   folder = pathlib.Path(_WORKDIR.value)
+  unknown = set(_METHODS.value) - set(objectives.METHODS)
+  if unknown:
+    raise UserError(
+      f'--methods names {sorted(unknown)}; known are '
+      f'{", ".join(objectives.METHODS)}.'
+    )
   accuracies = {method: [] for method in _METHODS.value}
+  cautions = {}
   for seed in range(_SEEDS.value):
     for method in _METHODS.value:
       config = _CONFIG.value.copy_and_resolve_references()
       config.method, config.seed = method, seed
       outcome = train.train(config, folder / f'{method}_{seed}')
       accuracies[method].append(outcome.accuracy)
-      _write(folder, accuracies)
+      cautions[method] = outcome.experiment.method.caution
+      _write(folder, accuracies, cautions)
 
 
-def _write(folder: pathlib.Path, accuracies: dict[str, list[float]]) -> None:
+def _write(
+  folder: pathlib.Path,
+  accuracies: dict[str, list[float]],
+  cautions: dict[str, str],
+) -> None:
   done = {method: values for method, values in accuracies.items() if values}
   (folder / 'table.json').write_text(json.dumps(done, indent=2) + '\n')
   rows = ['| method | accuracy (%) | runs | |', '|---|---|---|---|']
   for method, values in done.items():
-    mean, deviation = 100 * np.mean(values), 100 * np.std(values)
+    mean, deviation = 100 * np.mean(values), 100 * _deviation(values)
     rows.append(
       f'| {method} | {mean:.1f} ± {deviation:.1f} | {len(values)} | '
-      f'{_NOTES.get(method, "")} |'
+      f'{cautions[method]} |'
     )
   (folder / 'table.md').write_text('\n'.join(rows) + '\n')
+
+
+def _deviation(values: list[float]) -> float:
+  """The sample's standard deviation; 0 for a single run."""
+  return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
 
 
 if __name__ == '__main__':

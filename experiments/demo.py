@@ -38,9 +38,10 @@ def main() -> None:
     for method, name in _NAMES.items()
   }
   (folder / 'results.json').write_text(json.dumps(results, indent=2) + '\n')
+  test = runs['MODA-FM'][0].experiment.domains.test
   print(
-    f'\nmini digits: accuracy on the test split of mnistm, '
-    f'{len(runs[name][0].experiment.domains.test.labels)} images'
+    '\nmini digits: accuracy on the test split of mnistm, '
+    f'{len(test.labels)} images'
   )
   for method, name in _NAMES.items():
     print(f'  {name:12} {100 * results[method]["target_accuracy"]:6.2f} %')

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from absl import app, flags
 
 from moda_jax import progress
-from moda_jax.errors import RunEnd, UserError
+from moda_jax.errors import Interrupted, RunEnd, UserError
 
 
 def run(main: Callable[[], None]) -> None:
@@ -28,6 +28,9 @@ def run(main: Callable[[], None]) -> None:
   except RunEnd as end:
     print(end, file=sys.stderr)
     sys.exit(end.status)
+  except KeyboardInterrupt:  # before or after training, which handles its own
+    print('interrupted', file=sys.stderr)
+    sys.exit(Interrupted.status)
 
 
 def _parse_flags(argv: list[str]) -> list[str]:
@@ -41,14 +44,16 @@ def _parse_flags(argv: list[str]) -> list[str]:
       # A config file that is not there is told of only when it is looked at.
       _ = flags.FLAGS.config.keys()
     except OSError as error:
-      path = next(a for a in argv if a.startswith('--config='))
-      raise UserError(f'{path}: no such config file, or unreadable.') from error
+      raise UserError(
+        f'--config={flags.FLAGS["config"].config_filename}: no such config '
+        'file, or unreadable.'
+      ) from error
   return remaining
 
 
 def _describe_unknown_fields(argv: list[str]) -> str:
-  path = next(a for a in argv if a.startswith('--config='))
-  config = flags.FLAGS['config'].parser.parse(path.removeprefix('--config='))
+  given = re.search(r'--?config[= ](\S+)', ' '.join(argv))
+  config = flags.FLAGS['config'].parser.parse(given.group(1))
   overrides = re.findall(r'--config\.([^\s=]+)', ' '.join(argv))
   unknown = [name for name in overrides if not _has_field(config, name)]
   names = ', '.join(f'config.{name}' for name in unknown)

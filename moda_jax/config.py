@@ -42,7 +42,7 @@ def base_config() -> ml_collections.ConfigDict:
       'moe_entropy': 0.1,
       'moe_rank': 50,
       'm3sda_weight': 5e-4,
-      # Ranges that a search draws from, log-uniformly: the paper's.
+      # Ranges that a search draws from, log-uniformly.
       'search': {},
       # Views. The weak one shifts and rotates for methods with a strong one,
       # as in the paper ('auto'), or for all ('always') or none ('never').
@@ -188,6 +188,9 @@ def _check_views(config: ml_collections.ConfigDict) -> None:
   _require(
     config.cutout in ('first', 'last'), config, 'cutout', 'first or last'
   )
+  for name in ('weak_rotation', 'weak_translation'):
+    finite = math.isfinite(config[name]) and config[name] >= 0
+    _require(finite, config, name, 'a finite number, 0 or more')
   _require(config.randaugment_n >= 1, config, 'randaugment_n', '1 or more')
   if not 0 <= config.randaugment_min <= config.randaugment_max <= 30:
     raise UserError(

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from moda_jax import config as config_lib
 from moda_jax import models, objectives
-from moda_jax.data import batches
+from moda_jax.data import batches, randaugment
 from moda_jax.data.domains import Domains, check_classes, load_domains
 from moda_jax.errors import UserError
 from moda_jax.evaluate import Evaluator
@@ -57,6 +57,7 @@ class Experiment:
       devices: how many to use; all of them unless told.
     """
     config_lib.check(config)
+    randaugment.check_exclude(config.randaugment_exclude)
     method = _choose('method', config.method, objectives.METHODS)
     create_networks = _choose('network', config.network, models.NETWORKS)
     self.config = config

@@ -37,13 +37,22 @@ def rate_multipliers(
   def find(path: tuple[Any, ...], _: Any) -> float:
     name = jax.tree_util.keystr(path, simple=True, separator='/')
     for pattern, multiple in patterns:
-      if re.search(pattern, name):
+      if _found(pattern, name):
         return multiple
     raise UserError(
       f"config.rate_multipliers: no pattern of {patterns} covers '{name}'."
     )
 
   return jax.tree.map_with_path(find, params)
+
+
+def _found(pattern: str, name: str) -> bool:
+  try:
+    return re.search(pattern, name) is not None
+  except re.error as error:
+    raise UserError(
+      f"config.rate_multipliers: '{pattern}' is no regular expression: {error}."
+    ) from error
 
 
 def _scale_by(multipliers: Any) -> optax.GradientTransformation:

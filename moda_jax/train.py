@@ -63,10 +63,14 @@ def train(
   """
   experiment = Experiment(config, data, devices)
   with (
-    contextlib.closing(Workdir(workdir, config)) as folder,
     _catch_signals() as stop,
+    contextlib.closing(
+      Workdir(workdir, config, experiment.domains.describe())
+    ) as folder,
   ):
     state = _run(experiment, folder, stop)
+    if stop.is_set():  # during the last evaluation or save
+      raise _interrupted(experiment.total_steps, experiment, folder)
     evaluations = [m for m in folder.read_metrics() if ACCURACY in m]
   outcome = Outcome(
     experiment=experiment,
@@ -77,6 +81,8 @@ def train(
   )
   for name, accuracy in outcome.by_predictor.items():
     _log.info('target accuracy from %s alone %.2f %%', name, 100 * accuracy)
+  if experiment.method.caution:
+    _log.warning('mind: %s', experiment.method.caution)
   _log.info(
     'target accuracy %.2f %% at the last step (best over time, chosen with '
     'target labels: %.2f %%)',
@@ -92,13 +98,17 @@ def evaluate(
   data: Domains | None = None,
 ) -> float:
   """Returns the target accuracy of the last checkpoint in `workdir`."""
-  if not pathlib.Path(workdir, 'checkpoints').is_dir():
-    raise UserError(
-      f"--workdir='{workdir}' holds no checkpoints: nothing to evaluate."
-    )
+  if not pathlib.Path(workdir, 'config.json').exists():
+    raise UserError(f"--workdir='{workdir}' holds no run: nothing to evaluate.")
   experiment = Experiment(config, data)
-  with contextlib.closing(Workdir(workdir, config)) as folder:
+  with contextlib.closing(
+    Workdir(workdir, config, experiment.domains.describe())
+  ) as folder:
     state = folder.restore(experiment.initial_state)
+  if int(state.step) == 0:
+    raise UserError(
+      f"--workdir='{workdir}' holds no checkpoint yet: nothing to evaluate."
+    )
   accuracy = experiment.evaluator.accuracies(state)[ACCURACY]
   _log.info(
     'target accuracy %.2f %% at step %d', 100 * accuracy, int(state.step)
@@ -112,6 +122,7 @@ def _run(
   config, total = experiment.config, experiment.total_steps
   state = folder.restore(experiment.initial_state)
   start = int(state.step)
+  folder.forget_metrics_after(start)
   buffer = MetricsBuffer()
   progress = Progress(start, total, experiment.images_per_step)
   for step, batch in enumerate(experiment.make_batches(start), start + 1):
@@ -131,11 +142,17 @@ def _run(
     if saving:
       folder.save(state, step)
     if stopping:
-      raise Interrupted(
-        f'stopped at step {step} of {total} and saved in {folder.path}; the '
-        'same command resumes'
-      )
+      raise _interrupted(step, experiment, folder)
   return state
+
+
+def _interrupted(
+  step: int, experiment: Experiment, folder: Workdir
+) -> Interrupted:
+  return Interrupted(
+    f'stopped at step {step} of {experiment.total_steps} and saved in '
+    f'{folder.path}; the same command resumes'
+  )
 
 
 def _average(buffer: MetricsBuffer, folder: Workdir) -> dict[str, float]:
@@ -159,8 +176,8 @@ def _catch_signals() -> Iterator[threading.Event]:
   before = {number: signal.getsignal(number) for number in handled}
 
   def request_stop(number: int, _: object) -> None:
-    _log.info('%s: saving and leaving', signal.Signals(number).name)
     stop.set()
+    _log.info('%s: saving and leaving', signal.Signals(number).name)
     signal.signal(number, before[number])
 
   for number in handled:

@@ -25,12 +25,21 @@ class Workdir:
   """
 
   def __init__(
-    self, path: str | os.PathLike, config: ml_collections.ConfigDict
+    self,
+    path: str | os.PathLike,
+    config: ml_collections.ConfigDict,
+    data: dict[str, str],
   ):
-    """Opens or makes the folder; refuses one that is not this config's."""
+    """Opens or makes the folder; refuses one of another config or data.
+
+    Args:
+      path: the folder.
+      config: what the run is.
+      data: what serves each of its domains.
+    """
     self.path = pathlib.Path(path).absolute()
-    self._claim(_plain(config))
-    self._config = _plain(config)
+    self._config = json.loads(config.to_json()) | {'data': data}
+    self._claim(self._config)
     self._metrics_path = self.path / 'metrics.jsonl'
     self._events = metric_writers.AsyncWriter(
       metric_writers.SummaryWriter(str(self.path))
@@ -71,7 +80,6 @@ class Workdir:
   def restore(self, state: TrainState) -> TrainState:
     """Returns the last checkpoint, or `state` where there is none."""
     step = self._manager.latest_step()
-    self._forget_metrics_after(step or 0)
     if step is None:
       return state
     try:
@@ -108,7 +116,7 @@ class Workdir:
     """Returns the lines of `metrics.jsonl`."""
     return read_metrics(self.path)
 
-  def _forget_metrics_after(self, step: int) -> None:
+  def forget_metrics_after(self, step: int) -> None:
     """Drops what an interrupted run logged beyond its last checkpoint."""
     kept = [line for line in self.read_metrics() if line['step'] <= step]
     text = ''.join(json.dumps(line) + '\n' for line in kept)
@@ -141,11 +149,6 @@ def read_metrics(path: str | os.PathLike) -> list[dict[str, float]]:
     except json.JSONDecodeError:
       break
   return lines
-
-
-def _plain(config: ml_collections.ConfigDict) -> dict[str, Any]:
-  """The config as JSON would give it back: lists for tuples."""
-  return json.loads(config.to_json())
 
 
 def _write_atomically(path: pathlib.Path, text: str) -> None:

@@ -46,11 +46,11 @@ def domain(net, index, batch):
   return values.reshape(batch, *size), labels
 
 
-def batch(figures):
+def batch(figures, dtype):
   """A training batch with every view and label any method may declare."""
   net, size, count = figures['net'], figures['batch'], figures['sources']
   domains = [domain(net, j, size) for j in range(count + 2)]
-  inputs = [x.astype(np.float32) for x, _ in domains]
+  inputs = [x.astype(dtype) for x, _ in domains]
   labels = [y.astype(np.int32) for _, y in domains]
   return {
     'source': {
@@ -65,7 +65,7 @@ def batch(figures):
   }
 
 
-def fill(params):
+def fill(params, dtype):
   """Returns golden start values for every parameter.
 
   Args:
@@ -75,13 +75,13 @@ def fill(params):
   numbers = itertools.count(1)
   filled = {}
   for part in (part for part in PARTS if part in params):
-    filled[part] = _fill_part(params[part], numbers)
+    filled[part] = _fill_part(params[part], numbers, dtype)
   if 'beta' in params:
-    filled['beta'] = np.asarray([0.1, 0.5, 0.9], np.float32)
+    filled['beta'] = np.asarray([0.1, 0.5, 0.9], dtype)
   return filled
 
 
-def _fill_part(part, numbers):
+def _fill_part(part, numbers, dtype):
   heads = _count_heads(part)
   filled = {name: [] for name in sorted(part)}
   for _ in range(heads or 1):
@@ -90,7 +90,7 @@ def _fill_part(part, numbers):
         kind: array.shape[1:] if heads else array.shape
         for kind, array in part[name].items()
       }
-      filled[name].append(_layer(shapes, next(numbers)))
+      filled[name].append(_layer(shapes, next(numbers), dtype))
   return {
     name: jax.tree.map(lambda *x: np.stack(x), *layers) if heads else layers[0]
     for name, layers in filled.items()
@@ -103,14 +103,14 @@ def _count_heads(part):
   return bias[0] if len(bias) == 2 else 0
 
 
-def _layer(shapes, number):
+def _layer(shapes, number, dtype):
   kernel = shapes['kernel']
   scale = math.sqrt(6 / math.prod(kernel[:-1]))
   values = scale * noise(math.prod(kernel), 2 * number)
   bias = 0.01 * noise(math.prod(shapes['bias']), 2 * number + 1)
   return {
-    'kernel': values.reshape(kernel).astype(np.float32),
-    'bias': bias.astype(np.float32),
+    'kernel': values.reshape(kernel).astype(dtype),
+    'bias': bias.astype(dtype),
   }
 
 

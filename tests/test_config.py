@@ -62,6 +62,7 @@ def test_wrong_arguments_are_refused_with_what_is_allowed(argument, named):
     ({'epochs': 3}, 'config.epochs = 3'),
     ({'weak': 'sometimes'}, "config.weak = 'sometimes'"),
     ({'cutout': 'middle'}, "config.cutout = 'middle'"),
+    ({'weak_translation': math.nan}, 'config.weak_translation = nan'),
     ({'randaugment_max': 31}, 'config.randaugment_max = 31'),
     ({'randaugment_min': 11}, 'config.randaugment_min = 11'),
     ({'sources': ()}, 'config.sources = ()'),

@@ -73,20 +73,6 @@ def test_mistakes_get_one_clear_message(tmp_path, arguments, named):
 
 
 @pytest.mark.xdist_group('mini')
-def test_a_workdir_that_cannot_be_written_is_refused(mini_data_dir, tmp_path):
-  (tmp_path / 'file').write_text('not a folder')
-  result = call(
-    mini_data_dir,
-    '--config=configs/mini.py:mnist',
-    f'--workdir={tmp_path / "file"}',
-  )
-  assert result.returncode == 2
-  assert 'Traceback' not in result.stderr
-  assert f"--workdir='{tmp_path / 'file'}'" in result.stderr
-  assert (tmp_path / 'file').read_text() == 'not a folder'
-
-
-@pytest.mark.xdist_group('mini')
 def test_train_interrupt_resume_evaluate(mini_data_dir, tmp_path):
   arguments = [
     '--config=configs/mini.py:mnistm,steps=12,width=0.05,batch_size=8,'

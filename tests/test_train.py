@@ -11,6 +11,7 @@ import tiny
 
 from moda_jax import train
 from moda_jax.errors import Interrupted, NonFiniteError, UserError
+from moda_jax.evaluate import Evaluator
 from moda_jax.experiment import Experiment
 from moda_jax.workdir import read_metrics
 
@@ -131,6 +132,20 @@ def test_another_config_is_refused_and_nothing_is_lost(whole):
   assert sorted(p for p in whole[1].rglob('*')) == before
 
 
+def test_other_data_is_refused(whole):
+  config, data = tiny.make_run_config(), tiny.make_domains((40, 24, 30, 31, 21))
+  with pytest.raises(UserError, match=r'32 examples.*31 examples'):
+    train.train(config, whole[1], data, devices=1)
+
+
+def test_a_workdir_that_cannot_be_written_is_refused(tmp_path):
+  (tmp_path / 'file').write_text('not a folder')
+  with pytest.raises(UserError) as error:
+    run(tmp_path / 'file')
+  assert f"--workdir='{tmp_path / 'file'}'" in str(error.value)
+  assert (tmp_path / 'file').read_text() == 'not a folder'
+
+
 def test_another_place_of_the_data_is_the_same_config(whole):
   run(whole[1], data_dir='elsewhere')
 
@@ -202,3 +217,24 @@ def test_evaluate_reads_the_last_checkpoint(whole, tmp_path):
   assert train.evaluate(config, workdir, data) == outcome.accuracy
   with pytest.raises(UserError, match='nothing to evaluate'):
     train.evaluate(config, tmp_path / 'none', data)
+  before = (workdir / 'metrics.jsonl').read_text()
+  with (workdir / 'metrics.jsonl').open('a') as file:
+    file.write('{"step": 7}\n')  # of a run that is still training
+  train.evaluate(config, workdir, data)
+  assert (workdir / 'metrics.jsonl').read_text() == before + '{"step": 7}\n'
+  (workdir / 'metrics.jsonl').write_text(before)
+
+
+def test_a_signal_in_the_last_step_ends_the_run_too(tmp_path, monkeypatch):
+  original = Evaluator.accuracies
+
+  def accuracies(self, state):
+    if int(state.step) == 6:
+      os.kill(os.getpid(), signal.SIGINT)
+    return original(self, state)
+
+  with monkeypatch.context() as patch:
+    patch.setattr(Evaluator, 'accuracies', accuracies)
+    with pytest.raises(Interrupted, match='step 6 of 6'):
+      run(tmp_path)
+  assert run(tmp_path).accuracy >= 0

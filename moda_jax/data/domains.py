@@ -1,6 +1,7 @@
 """Domains: a name in the config to examples in memory."""
 
 import logging
+import pathlib
 from typing import NamedTuple
 
 import ml_collections
@@ -45,6 +46,13 @@ class Domains(NamedTuple):
   sources: tuple[Domain, ...]
   target: Domain
   test: Domain
+
+  def describe(self) -> dict[str, str]:
+    """Says in a word what each domain is served by."""
+    return {
+      domain.name: f'{domain.origin}, {len(domain.labels)} examples'
+      for domain in (*self.sources, self.target)
+    }
 
   @property
   def num_classes(self) -> int:
@@ -106,24 +114,38 @@ def _prepared_builder(
   config: ml_collections.ConfigDict, name: str
 ) -> tfds.core.DatasetBuilder:
   """The first of the domain's data sets that is prepared."""
-  candidates = config.datasets[name].split(',')
+  candidates = config.datasets[name].replace(' ', '').split(',')
   for candidate in candidates:
     builder = _create_builder(candidate, config.data_dir, name)
     if preparation.is_prepared(builder):
       return builder
     if getattr(builder, 'MADE_LOCALLY', False):
       _log.info('making %s, once (%s)', candidate, builder.data_dir)
-      builder.download_and_prepare()
+      _make_once(builder)
       return builder
   raise UserError(
     f"The domain '{name}' is not prepared: none of {', '.join(candidates)} is "
     f'in {builder._data_dir_root}. Prepare it with\n'
     f'  python -m moda_jax.prepare {config.experiment} '
     '--manual_dir=FOLDER_WITH_THE_FILES\n'
-    'or name another data set with '
-    f'--config.datasets.{name}=TFDS_NAME, or another place with '
-    '--config.data_dir or TFDS_DATA_DIR.'
+    'or name another place with --config.data_dir or TFDS_DATA_DIR, or another '
+    f'data set with --config.datasets.{name}=TFDS_NAME, such as a stand-in '
+    'that prepare has made, see its table.'
   )
+
+
+def _make_once(builder: tfds.core.DatasetBuilder) -> None:
+  """Makes a data set unless another process has done so meanwhile."""
+  folder = pathlib.Path(builder._data_dir_root)
+  try:
+    with preparation.lock(folder, wait=True):
+      if not preparation.is_prepared(builder):
+        preparation.make(builder)
+  except OSError as error:
+    raise UserError(
+      f'{builder.info.full_name} cannot be made in {folder}: {error}. Choose '
+      'another place with --config.data_dir or TFDS_DATA_DIR.'
+    ) from error
 
 
 def _create_builder(
@@ -149,11 +171,16 @@ def _conform(images: np.ndarray) -> np.ndarray:
 
 def check_classes(domains: Domains) -> None:
   """Refuses domains of different classes, or of one alone."""
-  if domains.num_classes < 2:
+  labelled = {int(y) for d in domains.sources for y in np.unique(d.labels)}
+  if domains.num_classes < 2 or len(labelled) < 2:
     raise UserError(
-      f"The domain '{domains.target.name}' ({domains.target.origin}) has a "
-      f'single class, {domains.target.classes}; at least 2 are needed.'
+      f"The target '{domains.target.name}' has the classes "
+      f'{domains.target.classes}, and the sources have examples of '
+      f'{len(labelled)} of them: a single class, where at least 2 are needed.'
     )
+  for domain in (*domains.sources, domains.target, domains.test):
+    if not len(domain.labels):
+      raise UserError(f"The domain '{domain.name}' has no examples.")
   for domain in domains.sources:
     if domain.classes != domains.target.classes:
       raise UserError(

@@ -72,9 +72,18 @@ def _check_names(names: Collection[str]) -> None:
       )
 
 
+def check_exclude(exclude: Collection[str]) -> None:
+  """Refuses names that are no operations, or all of them."""
+  _check_names(exclude)
+  if set(exclude) >= set(OPERATIONS):
+    raise UserError('exclude names every operation; leave at least one')
+
+
 def _check_magnitude(magnitude: int | tf.Tensor) -> None:
   if tf.is_tensor(magnitude):
-    return
+    magnitude = tf.get_static_value(magnitude)
+    if magnitude is None:  # not known before the graph runs: trusted
+      return
   if magnitude not in range(MAX_MAGNITUDE + 1):
     raise UserError(
       f'magnitude is {magnitude}; it must be one of 0, 1, …, {MAX_MAGNITUDE}'
@@ -143,10 +152,8 @@ def draw(
   exclude: Collection[str] = (),
 ) -> Draws:
   """What `randaugment` draws for `count` images of `size` (height, width)."""
-  _check_names(exclude)
+  check_exclude(exclude)
   allowed = [i for i, name in enumerate(OPERATIONS) if name not in exclude]
-  if not allowed:
-    raise UserError('exclude names every operation; leave at least one')
   if n < 1:
     raise UserError(f'n is {n}; an image takes at least 1 operation')
   drawn = tf.random.stateless_uniform(

@@ -141,7 +141,7 @@ def prepare_domain(
       outcome.sources = manual.recorded_sources(builder) or sources
     else:
       try:
-        _prepare(builder, manual_dir)
+        make(builder, manual_dir)
       except (UserError, OSError) as error:
         return Outcome(domain, 'refused', str(error))
     return outcome
@@ -168,9 +168,10 @@ def _status_of_prepared(
   return 'already prepared'
 
 
-def _prepare(
-  builder: tfds.core.DatasetBuilder, manual_dir: pathlib.Path
+def make(
+  builder: tfds.core.DatasetBuilder, manual_dir: pathlib.Path | None = None
 ) -> None:
+  """Makes a data set, clearing away what a killed attempt left."""
   for leftover in builder.data_path.parent.glob('incomplete.*'):
     shutil.rmtree(leftover)  # of a preparation that was killed
   config = tfds.download.DownloadConfig(manual_dir=manual_dir)
@@ -179,7 +180,7 @@ def _prepare(
 
 
 @contextlib.contextmanager
-def lock(data_dir: pathlib.Path) -> Iterator[None]:
+def lock(data_dir: pathlib.Path, wait: bool = False) -> Iterator[None]:
   """Keeps two preparations from writing to one `data_dir`."""
   try:
     data_dir.mkdir(parents=True, exist_ok=True)
@@ -188,7 +189,7 @@ def lock(data_dir: pathlib.Path) -> Iterator[None]:
     raise UserError(f'cannot write to the data_dir: {error}') from error
   with file:
     try:
-      fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+      fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError as error:
       raise UserError(
         f'another preparation is writing to {data_dir}; wait for its end.'

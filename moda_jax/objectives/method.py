@@ -119,6 +119,15 @@ class Method(abc.ABC):
     """Names of the answers, for a method that gives more than one."""
     return ()
 
+  @property
+  def caution(self) -> str:
+    """What must be said of a figure that target labels have a part in."""
+    if self.reads_target_labels:
+      return 'trained on target labels: an upper bound'
+    if self.predictors:
+      return 'best of the single sources, chosen with target labels'
+    return ''
+
   def predict(self, params: Params, state: State, x: jax.Array) -> jax.Array:
     """Returns class probabilities for inputs `[B, …]`.
 

@@ -4,6 +4,7 @@ import html
 import json
 import os
 import pathlib
+from collections.abc import Callable
 
 import numpy as np
 
@@ -70,8 +71,9 @@ def write_page(
 def collect_samples(outcome: Outcome) -> plots.ViewSamples | None:
   """Target images as the method saw them, where these are images."""
   experiment = outcome.experiment
-  views = experiment.make_batch(0)['target']
-  views = {k: x[:_SAMPLES] for k, x in views.items() if x.ndim == 4}
+  target = experiment.make_batch(0)['target']
+  views = {k: target[k][:_SAMPLES] for k in experiment.method.views}
+  views = {k: x for k, x in views.items() if x.ndim == 4}
   if not views:
     return None
   probabilities = np.asarray(experiment.predict(outcome.state, views['weak']))
@@ -88,7 +90,7 @@ def collect_samples(outcome: Outcome) -> plots.ViewSamples | None:
 
 def _results(runs: dict[str, tuple[Outcome, pathlib.Path]], target: str) -> str:
   rows = ''.join(
-    _row(name, o.accuracy, o.best_accuracy, _caution(o))
+    _row(name, o.accuracy, o.best_accuracy, o.experiment.method.caution)
     + ''.join(_row(f'{name} from {k}', v) for k, v in o.by_predictor.items())
     for name, (o, _) in runs.items()
   )
@@ -109,17 +111,8 @@ def _row(
   )
 
 
-def _caution(outcome: Outcome) -> str:
-  """What must be said of a figure that target labels had a part in."""
-  if outcome.experiment.method.reads_target_labels:
-    return 'trained on target labels: an upper bound'
-  if outcome.by_predictor:
-    return 'best of the single sources, chosen with target labels'
-  return ''
-
-
 def _figure(
-  folder: pathlib.Path, title: str, plot: object, data: object
+  folder: pathlib.Path, title: str, plot: Callable[..., None], data: object
 ) -> str:
   name = plot.__name__.removeprefix('plot_') + '.png'
   plot(data, folder / name)
@@ -140,7 +133,9 @@ def _explain_views(samples: plots.ViewSamples) -> str:
 def _data(outcome: Outcome) -> str:
   domains = outcome.experiment.domains
   rows = [('source', d) for d in domains.sources]
-  rows += [('target, without labels', domains.target), ('test', domains.test)]
+  labelled = outcome.experiment.method.reads_target_labels
+  role = 'target, with labels' if labelled else 'target, without labels'
+  rows += [(role, domains.target), ('test', domains.test)]
   cells = ''.join(
     f'<tr><td>{role}</td><td>{html.escape(d.name)}</td>'
     f'<td>{html.escape(d.origin)}</td><td>{len(d.labels)}</td></tr>'

@@ -28,13 +28,25 @@ if not cases:
 
 @pytest.mark.parametrize('path', cases)
 def test_golden(path):
-  figures = golden.read(path)
+  compare(golden.read(path), TOLERANCES)
+
+
+@pytest.mark.parametrize(
+  'path', [case for case in cases if case.id in ('digits_dann_ms', None)]
+)
+def test_golden_in_float64(path):
+  """What differs in float32 is rounding: in float64 nothing does."""
+  with jax.enable_x64(True):
+    compare(golden.read(path), (1e-6, 1e-6, 1e-6), dtype=np.float64)
+
+
+def compare(figures, tolerances, dtype=np.float32):
   method = make_method(figures)
-  batch = golden.batch(figures)
-  params, method_state = start(method, batch)
+  batch = golden.batch(figures, dtype)
+  params, method_state = start(method, batch, dtype)
   tx = optax.adadelta(figures['lr'], rho=0.9, eps=1e-6)
   step, opt_state = make_step(method, tx), tx.init(params)
-  for expected, rtol in zip(figures['steps'], TOLERANCES, strict=True):
+  for expected, rtol in zip(figures['steps'], tolerances, strict=True):
     params, opt_state, loss, metrics, grads = step(
       params, opt_state, method_state, batch
     )
@@ -56,10 +68,10 @@ def make_method(figures):
   return METHODS[figures['method']](networks, SOURCES, config)
 
 
-def start(method, batch):
+def start(method, batch, dtype):
   x = batch['target']['weak']
   params, method_state = jax.eval_shape(method.init, jax.random.key(0), x)
-  return golden.fill(params), method_state
+  return golden.fill(params, dtype), method_state
 
 
 def make_step(method, tx):
@@ -100,6 +112,9 @@ def compare_terms(metrics, expected, rtol):
 
 def compare_norms(tree, expected, rtol):
   for name, value in golden.norms(tree).items():
+    # Where two activations agree to seven digits, max-pooling may pick the
+    # other one in float32; the extractor's gradients feel it.
+    slack = 1.5 if name.startswith('extractor') else 1
     np.testing.assert_allclose(
-      value, expected[name], rtol, atol=1e-6, err_msg=name
+      value, expected[name], slack * rtol, atol=1e-6, err_msg=name
     )
