@@ -13,6 +13,9 @@ from moda_jax.objectives import METHODS
 SOURCES = ('a', 'b', 'c')
 # Relative tolerance of float32 at the first, second and third step.
 TOLERANCES = (1e-4, 1e-3, 1e-3)
+# In float32 the gradients of DANN-MS are off by 1.4e-4 at the first step and, as
+# AdaDelta's first steps magnify it, by 6e-3 at the third; in float64 they agree.
+DANN_SLACK = 6
 
 cases = [
   pytest.param(path, id=path.stem)
@@ -31,9 +34,7 @@ def test_golden(path):
   compare(golden.read(path), TOLERANCES)
 
 
-@pytest.mark.parametrize(
-  'path', [case for case in cases if case.id in ('digits_dann_ms', None)]
-)
+@pytest.mark.parametrize('path', cases)
 def test_golden_in_float64(path):
   """What differs in float32 is rounding: in float64 nothing does."""
   with jax.enable_x64(True):
@@ -41,6 +42,8 @@ def test_golden_in_float64(path):
 
 
 def compare(figures, tolerances, dtype=np.float32):
+  rounded = dtype == np.float32 and figures['method'] == 'dann_ms'
+  gradient_slack = DANN_SLACK if rounded else 1
   method = make_method(figures)
   batch = golden.batch(figures, dtype)
   params, method_state = start(method, batch, dtype)
@@ -52,7 +55,7 @@ def compare(figures, tolerances, dtype=np.float32):
     )
     np.testing.assert_allclose(loss, expected['loss'], rtol)
     compare_terms(metrics, expected, rtol)
-    compare_norms(grads, expected['grad_norm'], rtol)
+    compare_norms(grads, expected['grad_norm'], gradient_slack * rtol)
     compare_norms(params, expected['param_norm_after'], rtol)
     if 'beta' in params:
       np.testing.assert_allclose(grads['beta'], expected['beta_grad'], rtol)
@@ -112,9 +115,6 @@ def compare_terms(metrics, expected, rtol):
 
 def compare_norms(tree, expected, rtol):
   for name, value in golden.norms(tree).items():
-    # Where two activations agree to seven digits, max-pooling may pick the
-    # other one in float32; the extractor's gradients feel it.
-    slack = 1.5 if name.startswith('extractor') else 1
     np.testing.assert_allclose(
-      value, expected[name], slack * rtol, atol=1e-6, err_msg=name
+      value, expected[name], rtol, atol=1e-6, err_msg=name
     )
