@@ -13,8 +13,8 @@ from moda_jax.objectives import METHODS
 SOURCES = ('a', 'b', 'c')
 # Relative tolerance of float32 at the first, second and third step.
 TOLERANCES = (1e-4, 1e-3, 1e-3)
-# In float32 the gradients of DANN-MS are off by 1.4e-4 at the first step and, as
-# AdaDelta's first steps magnify it, by 6e-3 at the third; in float64 they agree.
+# In float32 the gradients of DANN-MS are off by 1.4e-4 at the first step and,
+# as AdaDelta magnifies it, by 6e-3 at the third; in float64 they agree.
 DANN_SLACK = 6
 
 cases = [
