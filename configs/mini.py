@@ -3,9 +3,9 @@
   python -m moda_jax.main --config=configs/mini.py:mnistm --workdir=runs/mini
 
 adapts from MNIST digits, UCI digits and printed numbers to digits blended with
-photographs, at a quarter of the paper's width, in some five minutes on two CPU
-cores. Expect about 79 % from MODA-FM where source-only (method=source_only)
-has about 60 %. Figures on mini digits are not comparable with published
+photographs, at a quarter of the paper's width, in some four minutes on two CPU
+cores. Expect about @MODA@ % from MODA-FM where source-only (method=source_only)
+has about @SOURCE@ %. Figures on mini digits are not comparable with published
 ones.
 
 The three μ are the best of three trials of leave-one-source-out, see

@@ -11,8 +11,6 @@ import optax
 from moda_jax.objectives.method import Batch, Method, Metrics, Params, State
 
 DEVICES = 'devices'  # the mapped axis
-# Where a CPU has AVX-512, a fifth off the digits step; else without effect.
-_CPU_OPTIONS = {'xla_cpu_prefer_vector_width': 512}
 
 
 class TrainState(flax.struct.PyTreeNode):
@@ -91,12 +89,7 @@ def compile_step(
   """
   donated = (0,) if donate_state else ()
   if devices == 1:
-    on_cpu = jax.default_backend() == 'cpu'
-    return jax.jit(
-      step_fn,
-      donate_argnums=donated,
-      compiler_options=_CPU_OPTIONS if on_cpu else None,
-    )
+    return jax.jit(step_fn, donate_argnums=donated)
   return jax.pmap(
     step_fn,
     DEVICES,
