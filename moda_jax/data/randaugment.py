@@ -84,7 +84,7 @@ def _check_magnitude(magnitude: int | tf.Tensor) -> None:
     magnitude = tf.get_static_value(magnitude)
     if magnitude is None:  # not known before the graph runs: trusted
       return
-  if magnitude not in range(MAX_MAGNITUDE + 1):
+  if not np.isin(magnitude, range(MAX_MAGNITUDE + 1)).all():
     raise UserError(
       f'magnitude is {magnitude}; it must be one of 0, 1, …, {MAX_MAGNITUDE}'
     )
