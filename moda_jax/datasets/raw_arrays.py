@@ -1,5 +1,6 @@
 """Arrays in files of unknown origin: idx, `.mat`, `.npz`; never pickles."""
 
+import contextlib
 import gzip
 import hashlib
 import io
@@ -7,7 +8,7 @@ import pathlib
 import struct
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -116,17 +117,38 @@ def _check_mat_size(path: pathlib.Path) -> None:
     raise UserError(f'{path} unpacks to more than {MAX_BYTES:,} bytes.')
 
 
-def read_npz(path: pathlib.Path, names: Sequence[str]) -> dict[str, np.ndarray]:
-  """Reads arrays of a `.npz` file; arrays of Python objects are refused."""
+def list_npz(path: pathlib.Path) -> list[str]:
+  """The names of the arrays in a `.npz` file."""
+  with _open_npz(path) as archive:
+    names = archive.namelist()
+  return sorted(n.removesuffix('.npy') for n in names if n.endswith('.npy'))
+
+
+def read_npz(
+  path: pathlib.Path, names: Sequence[str], kinds: str = 'uif'
+) -> dict[str, np.ndarray]:
+  """Reads arrays of a `.npz` file; arrays of Python objects are refused.
+
+  Args:
+    path: the file.
+    names: the arrays to read.
+    kinds: NumPy's letters for the kinds of type that are allowed.
+  """
+  held = list_npz(path)
+  missing = [name for name in names if name not in held]
+  if missing:
+    raise UserError(f'{path}: no array {missing[0]!r}; there are {held}.')
+  with _open_npz(path) as archive:
+    return {
+      name: _read_npy(path, archive, f'{name}.npy', kinds) for name in names
+    }
+
+
+@contextlib.contextmanager
+def _open_npz(path: pathlib.Path) -> Iterator[zipfile.ZipFile]:
   try:
     with zipfile.ZipFile(path) as archive:
-      held = set(archive.namelist())
-      missing = [name for name in names if f'{name}.npy' not in held]
-      if missing:
-        raise UserError(
-          f'{path}: no array {missing[0]!r}; there are {sorted(held)}.'
-        )
-      return {name: _read_npy(path, archive, f'{name}.npy') for name in names}
+      yield archive
   except (
     zipfile.BadZipFile,
     zlib.error,
@@ -138,7 +160,7 @@ def read_npz(path: pathlib.Path, names: Sequence[str]) -> dict[str, np.ndarray]:
 
 
 def _read_npy(
-  path: pathlib.Path, archive: zipfile.ZipFile, name: str
+  path: pathlib.Path, archive: zipfile.ZipFile, name: str, kinds: str
 ) -> np.ndarray:
   info = archive.getinfo(name)
   if info.file_size > MAX_BYTES:
@@ -155,8 +177,8 @@ def _read_npy(
     else:
       header = np.lib.format.read_array_header_2_0(content)
     shape, fortran_order, dtype = header
-    if dtype.hasobject or dtype.kind not in 'uif':
-      raise ValueError(f'{dtype} is not a numeric type')
+    if dtype.hasobject or dtype.kind not in kinds:
+      raise ValueError(f'arrays of type {dtype} are not read')
     array = np.frombuffer(content.getbuffer(), dtype, offset=content.tell())
     return array.reshape(shape, order='F' if fortran_order else 'C')
   except ValueError as error:

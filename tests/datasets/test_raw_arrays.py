@@ -37,7 +37,7 @@ def test_idx(tmp_path, shape, compress):
     b'\0\0\x08\1\0\0\0\3abcd',  # one too many
     b'\0\0\x08\4' + b'\xff' * 16,  # a shape beyond any memory
     b'\x1f\x8b\x08 no gzip',
-    gzip.compress(made_up_files.idx(np.zeros(1000)))[:-9],
+    gzip.compress(made_up_files.idx(np.zeros(1000)), mtime=0)[:-9],
   ],
 )
 def test_a_damaged_idx_file_is_refused(tmp_path, content):
@@ -147,7 +147,7 @@ class _Evil:
 def test_a_pickle_in_an_npz_is_not_run(tmp_path):
   trace = tmp_path / 'trace'
   np.savez(tmp_path / 'x.npz', a=np.array([_Evil(trace)], object))
-  with pytest.raises(UserError, match='not a numeric type'):
+  with pytest.raises(UserError, match='type object are not read'):
     raw_arrays.read_npz(tmp_path / 'x.npz', ('a',))
   assert not trace.exists()
 
