@@ -12,6 +12,12 @@ import ml_collections
 from moda_jax.errors import UserError
 
 _BOOLEANS = {'true': True, 'false': False}
+_CHOICES = {
+  'weak': ('auto', 'always', 'never'),
+  'cutout': ('first', 'last'),
+  'test': ('split', 'target', 'rest'),
+  'features': ('counts', 'tfidf'),
+}
 
 
 def base_config() -> ml_collections.ConfigDict:
@@ -28,6 +34,9 @@ def base_config() -> ml_collections.ConfigDict:
       'datasets': {},
       'data_dir': '',  # TFDS's own default when empty
       'samples': 0,  # random training examples a domain; 0 takes all
+      'test': 'split',  # or 'target', or its 'rest', see data/load.py
+      'image_size': 0,  # images are brought to it; 0 takes them as they are
+      'features': 'counts',  # of words; or 'tfidf'
       # Networks.
       'network': '',
       'width': 1.0,
@@ -55,6 +64,8 @@ def base_config() -> ml_collections.ConfigDict:
       'randaugment_max': 10,
       'randaugment_exclude': (),
       'cutout': 'first',
+      'dropout_min': 0.2,  # the strong view of features that are no images
+      'dropout_max': 0.8,
       # Optimisation: AdaDelta. The first pattern found in a parameter's path
       # gives the multiple of the learning rate that it moves by.
       'batch_size': 8,  # a domain
@@ -100,7 +111,19 @@ def apply_argument(
     key, equals, text = pair.partition('=')
     _check_key(config, key, bool(equals), pair, where)
     config[key] = _parse(text, config[key], f"{where}: '{pair}'")
+  choose_length(config, [pair.partition('=')[0] for pair in pairs])
   return config
+
+
+def choose_length(
+  config: ml_collections.ConfigDict, given: Iterable[str]
+) -> None:
+  """Lets `steps` replace the config's `epochs`, or they its steps."""
+  length = {'steps', 'epochs'}
+  chosen = length & set(given)
+  if len(chosen) == 1:
+    (replaced,) = length - chosen
+    config[replaced] = 0
 
 
 def _check_key(
@@ -167,30 +190,29 @@ def check(config: ml_collections.ConfigDict) -> None:
     'eval_batch_size',
   ):
     _require(config[name] >= 1, config, name, '1 or more')
-  for name in ('samples', 'epochs', 'steps', 'seed'):
+  for name in ('samples', 'epochs', 'steps', 'seed', 'image_size'):
     _require(config[name] >= 0, config, name, '0 or more')
   if (config.epochs > 0) == (config.steps > 0):
     raise UserError(
       f'config.epochs = {config.epochs} and config.steps = {config.steps}: '
       'exactly one of them must be above 0.'
     )
+  for name, choices in _CHOICES.items():
+    allowed = f'one of {", ".join(choices)}'
+    _require(config[name] in choices, config, name, allowed)
   _check_views(config)
   _check_domains(config)
 
 
 def _check_views(config: ml_collections.ConfigDict) -> None:
-  _require(
-    config.weak in ('auto', 'always', 'never'),
-    config,
-    'weak',
-    'auto, always or never',
-  )
-  _require(
-    config.cutout in ('first', 'last'), config, 'cutout', 'first or last'
-  )
   for name in ('weak_rotation', 'weak_translation'):
     finite = math.isfinite(config[name]) and config[name] >= 0
     _require(finite, config, name, 'a finite number, 0 or more')
+  if not 0 <= config.dropout_min <= config.dropout_max < 1:
+    raise UserError(
+      f'config.dropout_min = {config.dropout_min} and config.dropout_max = '
+      f'{config.dropout_max}: rates must satisfy 0 <= min <= max < 1.'
+    )
   _require(config.randaugment_n >= 1, config, 'randaugment_n', '1 or more')
   if not 0 <= config.randaugment_min <= config.randaugment_max <= 30:
     raise UserError(

@@ -1,10 +1,12 @@
 """Exact accuracy on a whole split, on one device or several."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.sparse
 
 from moda_jax.data.domains import Domains
 from moda_jax.objectives.method import Method
@@ -39,8 +41,11 @@ class Evaluator:
     """Returns the share classified right, by the metric's name.
 
     For a method that gives several predictions there is one for each, and
-    their maximum, which is a choice by target labels.
+    their maximum, which is a choice by target labels. Where the labels of the
+    target are not known there is none.
     """
+    if self._domains.test.labels is None:
+      return {}
     state = self.prepare(state)
     counts = [self._count_step(state, b) for b in self._test_batches()]
     shares = np.sum(jax.device_get(counts), axis=0) / self._test_size
@@ -64,14 +69,14 @@ class Evaluator:
 
   @property
   def _test_size(self) -> int:
-    return len(self._domains.test.labels)
+    return self._domains.test.size
 
   def _test_batches(self) -> Iterator[dict[str, np.ndarray]]:
     test = self._domains.test
     for start in range(0, self._test_size, self._batch_size):
       chosen = slice(start, start + self._batch_size)
       yield {
-        'input': self._shape(test.inputs[chosen]),
+        'input': self._shape(dense(test.inputs[chosen])),
         'label': self._shape(test.labels[chosen]),
         'mask': self._shape(np.ones(len(test.labels[chosen]), bool)),
       }
@@ -80,12 +85,10 @@ class Evaluator:
     """All source examples, the shorter sources padded: `[M, B, …]`."""
     sources = self._domains.sources
     axis = 0 if self._devices == 1 else 1
-    for start in range(
-      0, max(len(s.labels) for s in sources), self._batch_size
-    ):
+    for start in range(0, max(s.size for s in sources), self._batch_size):
       chosen = slice(start, start + self._batch_size)
       parts = {
-        'weak': [s.inputs[chosen] for s in sources],
+        'weak': [dense(s.inputs[chosen]) for s in sources],
         'label': [s.labels[chosen] for s in sources],
         'mask': [np.ones(len(s.labels[chosen]), bool) for s in sources],
       }
@@ -103,6 +106,11 @@ class Evaluator:
     if self._devices == 1:
       return x
     return x.reshape(self._devices, -1, *x.shape[1:])
+
+
+def dense(inputs: Any) -> np.ndarray:
+  """Rows of a sparse matrix as an array; arrays as they are."""
+  return inputs.toarray() if scipy.sparse.issparse(inputs) else inputs
 
 
 def _make_count_fn(method: Method) -> Callable[..., jax.Array]:

@@ -11,7 +11,9 @@ import tensorflow as tf
 from moda_jax import config as config_lib
 from moda_jax import models, objectives
 from moda_jax.data import batches, randaugment
-from moda_jax.data.domains import Domains, check_classes, load_domains
+from moda_jax.data.classes import match_classes
+from moda_jax.data.domains import Domains
+from moda_jax.data.load import load_domains
 from moda_jax.errors import UserError
 from moda_jax.evaluate import Evaluator
 from moda_jax.optimizer import create_optimizer
@@ -62,8 +64,8 @@ class Experiment:
     create_networks = _choose('network', config.network, models.NETWORKS)
     self.config = config
     self.devices = _count_devices(config.batch_size, devices)
-    self.domains = data or load_domains(config)
-    check_classes(self.domains)
+    self.domains = match_classes(data or load_domains(config))
+    _check_labels(self.domains, method)
     epoch = batches.epoch_steps(self.domains, config.batch_size)
     self.total_steps = config.steps or config.epochs * epoch
     self.method = method(
@@ -90,6 +92,11 @@ class Experiment:
       jax.random.key(config.seed),
       self.domains.target.inputs[:1],
     )
+    if self.devices > 1:
+      # Where the step leaves it: else the second step compiles anew.
+      self.initial_state = jax.device_put(
+        self.initial_state, batches.over_devices(self.devices, split=False)
+      )
     self.train_step = compile_step(
       make_train_step(self.method, tx, config.seed),
       self.devices,
@@ -124,6 +131,14 @@ def _choose(field: str, name: str, known: Mapping[str, Any]) -> Any:
       f"config.{field} = '{name}' is unknown; allowed are {', '.join(known)}."
     )
   return known[name]
+
+
+def _check_labels(domains: Domains, method: type[objectives.Method]) -> None:
+  if method.reads_target_labels and domains.target.labels is None:
+    raise UserError(
+      f"The method is trained on the target's labels, and '"
+      f"{domains.target.name}' has none."
+    )
 
 
 def _count_devices(batch_size: int, devices: int | None) -> int:

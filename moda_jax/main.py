@@ -1,4 +1,4 @@
-"""Trains or evaluates what a config describes.
+"""Trains what a config describes, evaluates it, or predicts with it.
 
   python -m moda_jax.main --config=configs/digits.py:mnistm --workdir=runs/x
 
@@ -17,16 +17,25 @@ _CONFIG = config_flags.DEFINE_config_file(
 _WORKDIR = flags.DEFINE_string(
   'workdir', None, "The run's folder: checkpoints, metrics, report."
 )
-_MODE = flags.DEFINE_enum('mode', 'train', ['train', 'evaluate'], 'What to do.')
+_MODE = flags.DEFINE_enum(
+  'mode',
+  'train',
+  ['train', 'evaluate', 'predict'],
+  'What to do; predict writes predictions.csv into the workdir.',
+)
 
 
 def main() -> None:
   """Runs the mode."""
   # The heavy imports wait until the flags are known to be good.
-  from moda_jax import report, train
+  from moda_jax import predictions, report, train
 
   if _MODE.value == 'evaluate':
     train.evaluate(_CONFIG.value, _WORKDIR.value)
+    return
+  if _MODE.value == 'predict':
+    path = predictions.write_predictions(_CONFIG.value, _WORKDIR.value)
+    print(f'predictions: {path}')
     return
   outcome = train.train(_CONFIG.value, _WORKDIR.value)
   page = report.write_run_page(outcome, _WORKDIR.value)

@@ -28,8 +28,9 @@ class Outcome(NamedTuple):
   Attributes:
     experiment: what was trained.
     state: after the last step.
-    accuracy: on the target's test split, after the last step; for a method
+    accuracy: on the target's test examples, after the last step; for a method
       with several predictions the best of them, chosen with target labels.
+      None where the labels of the target are not known.
     by_predictor: each prediction's accuracy, for such a method.
     best_accuracy: the best over time: chosen with target labels, so no
       estimate of what the method reaches without them.
@@ -37,9 +38,9 @@ class Outcome(NamedTuple):
 
   experiment: Experiment
   state: TrainState
-  accuracy: float
+  accuracy: float | None
   by_predictor: dict[str, float]
-  best_accuracy: float
+  best_accuracy: float | None
 
 
 def train(
@@ -72,24 +73,32 @@ def train(
     if stop.is_set():  # during the last evaluation or save
       raise _interrupted(experiment.total_steps, experiment, folder)
     evaluations = [m for m in folder.read_metrics() if ACCURACY in m]
+  last = evaluations[-1] if evaluations else {}
   outcome = Outcome(
     experiment=experiment,
     state=state,
-    accuracy=evaluations[-1][ACCURACY],
-    by_predictor=select(evaluations[-1], f'{ACCURACY}/'),
-    best_accuracy=max(m[ACCURACY] for m in evaluations),
+    accuracy=last.get(ACCURACY),
+    by_predictor=select(last, f'{ACCURACY}/'),
+    best_accuracy=max((m[ACCURACY] for m in evaluations), default=None),
   )
+  _log_outcome(outcome)
+  return outcome
+
+
+def _log_outcome(outcome: Outcome) -> None:
   for name, accuracy in outcome.by_predictor.items():
     _log.info('target accuracy from %s alone %.2f %%', name, 100 * accuracy)
-  if experiment.method.caution:
-    _log.warning('mind: %s', experiment.method.caution)
+  if outcome.experiment.method.caution:
+    _log.warning('mind: %s', outcome.experiment.method.caution)
+  if outcome.accuracy is None:
+    _log.info('no accuracy: the labels of the target are not known')
+    return
   _log.info(
     'target accuracy %.2f %% at the last step (best over time, chosen with '
     'target labels: %.2f %%)',
     100 * outcome.accuracy,
     100 * outcome.best_accuracy,
   )
-  return outcome
 
 
 def evaluate(
@@ -98,22 +107,35 @@ def evaluate(
   data: Domains | None = None,
 ) -> float:
   """Returns the target accuracy of the last checkpoint in `workdir`."""
-  if not pathlib.Path(workdir, 'config.json').exists():
-    raise UserError(f"--workdir='{workdir}' holds no run: nothing to evaluate.")
-  experiment = Experiment(config, data)
-  with contextlib.closing(
-    Workdir(workdir, config, experiment.domains.describe())
-  ) as folder:
-    state = folder.restore(experiment.initial_state)
-  if int(state.step) == 0:
+  experiment, state = restore(config, workdir, data)
+  if experiment.domains.test.labels is None:
     raise UserError(
-      f"--workdir='{workdir}' holds no checkpoint yet: nothing to evaluate."
+      f"The labels of the target '{config.target}' are not known: there is "
+      'nothing to evaluate on; --mode=predict writes what is predicted.'
     )
   accuracy = experiment.evaluator.accuracies(state)[ACCURACY]
   _log.info(
     'target accuracy %.2f %% at step %d', 100 * accuracy, int(state.step)
   )
   return accuracy
+
+
+def restore(
+  config: ml_collections.ConfigDict,
+  workdir: str | os.PathLike,
+  data: Domains | None = None,
+) -> tuple[Experiment, TrainState]:
+  """Returns a run in `workdir` and the state of its last checkpoint."""
+  if not pathlib.Path(workdir, 'config.json').exists():
+    raise UserError(f"--workdir='{workdir}' holds no run to look at.")
+  experiment = Experiment(config, data)
+  with contextlib.closing(
+    Workdir(workdir, config, experiment.domains.describe())
+  ) as folder:
+    state = folder.restore(experiment.initial_state)
+  if int(state.step) == 0:
+    raise UserError(f"--workdir='{workdir}' holds no checkpoint yet.")
+  return experiment, state
 
 
 def _run(

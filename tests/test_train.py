@@ -216,7 +216,7 @@ def test_evaluate_reads_the_last_checkpoint(whole, tmp_path):
   outcome, workdir = whole
   config, data = tiny.make_run_config(), tiny.make_domains()
   assert train.evaluate(config, workdir, data) == outcome.accuracy
-  with pytest.raises(UserError, match='nothing to evaluate'):
+  with pytest.raises(UserError, match='holds no run'):
     train.evaluate(config, tmp_path / 'none', data)
   before = (workdir / 'metrics.jsonl').read_text()
   with (workdir / 'metrics.jsonl').open('a') as file:

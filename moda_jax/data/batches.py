@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import ml_collections
 import numpy as np
+import scipy.sparse
 import tensorflow as tf
 
 from moda_jax.data import permutations, randaugment, seeds, weak
@@ -25,7 +26,7 @@ def make_batch_fn(
   domains: Domains, method: type[Method], config: ml_collections.ConfigDict
 ) -> BatchFn:
   """Returns the function from a step (int64 scalar) to its batch."""
-  views = _Views(config, augment_weak='strong' in method.views)
+  views = Views(config, augment_weak='strong' in method.views)
   sources = domains.sources if method.reads_sources else ()
   pick_source = [_make_pick_fn(domain, config) for domain in sources]
   pick_target = _make_pick_fn(domains.target, config)
@@ -58,18 +59,42 @@ def _make_pick_fn(
   domain: Domain, config: ml_collections.ConfigDict
 ) -> Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]:
   seed = seeds.stream(config.seed, f'order of {domain.name}')
-  inputs, labels = tf.constant(domain.inputs), tf.constant(domain.labels)
+  gather = _make_gather_fn(domain.inputs)
+  unknown = np.full(domain.size, -1, np.int32)
+  labels = tf.constant(unknown if domain.labels is None else domain.labels)
 
   def pick(step: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     indices = permutations.batch_indices(
-      seed, step, config.batch_size, len(domain.labels)
+      seed, step, config.batch_size, domain.size
     )
-    return tf.gather(inputs, indices), tf.gather(labels, indices)
+    return gather(indices), tf.gather(labels, indices)
 
   return pick
 
 
-class _Views:
+def _make_gather_fn(inputs: Any) -> Callable[[tf.Tensor], tf.Tensor]:
+  """From places to the inputs there; sparse rows become dense only here."""
+  if not scipy.sparse.issparse(inputs):
+    held = tf.constant(inputs)
+    return lambda places: tf.gather(held, places)
+  splits = tf.constant(inputs.indptr, tf.int64)
+  columns = tf.constant(inputs.indices, tf.int64)
+  values = tf.constant(inputs.data)
+  rows = tf.RaggedTensor.from_row_splits(tf.range(len(inputs.data)), splits)
+
+  def gather(places: tf.Tensor) -> tf.Tensor:
+    entries = tf.gather(rows, places)  # [B, (entries of the row)]
+    at = tf.stack(
+      [entries.value_rowids(), tf.gather(columns, entries.values)], axis=1
+    )
+    shape = tf.stack([tf.shape(places)[0], inputs.shape[1]])
+    values_there = tf.gather(values, entries.values)
+    return tf.scatter_nd(at, values_there, tf.cast(shape, tf.int64))
+
+  return gather
+
+
+class Views:
   """The weak and the strong view of images at a step."""
 
   def __init__(self, config: ml_collections.ConfigDict, augment_weak: bool):
@@ -84,7 +109,7 @@ class _Views:
   def weak(self, images: tf.Tensor, step: tf.Tensor) -> tf.Tensor:
     """The weak view of `[D, B, H, W, 3]`, one draw an image."""
     config = self._config
-    if not self._augment_weak and not config.weak_flip:
+    if not _are_images(images) or not (self._augment_weak or config.weak_flip):
       return images
     shape = tf.shape(images)
     view = weak.weak_view(
@@ -97,7 +122,13 @@ class _Views:
     return tf.reshape(view, shape)
 
   def strong(self, images: tf.Tensor, step: tf.Tensor) -> tf.Tensor:
-    """RandAugment of `[B, H, W, 3]`, one magnitude for the mini-batch."""
+    """RandAugment of `[B, H, W, 3]`, one magnitude for the mini-batch.
+
+    Features that are no images come as they are: for them the strong view is
+    made within the network, see `Networks.dropout`.
+    """
+    if not _are_images(images):
+      return images
     config = self._config
     magnitude = randaugment.draw_magnitude(
       seeds.fold_in(self._magnitude_seed, step),
@@ -112,6 +143,10 @@ class _Views:
       exclude=tuple(config.randaugment_exclude),
       cutout=config.cutout,
     )
+
+
+def _are_images(inputs: tf.Tensor) -> bool:
+  return inputs.dtype == tf.uint8
 
 
 def make_batches(batch_fn: BatchFn, start: int, stop: int) -> Iterator[Batch]:
@@ -140,9 +175,7 @@ def prefetch_to_device(
   batches: Iterable[Batch], devices: int, ahead: int = 2
 ) -> Iterator[Any]:
   """Yields the batches on the devices, transfers begun `ahead` early."""
-  if devices > 1:
-    mesh = jax.sharding.Mesh(jax.local_devices()[:devices], ('devices',))
-    split = jax.sharding.NamedSharding(mesh, jax.P('devices'))
+  split = over_devices(devices, split=True)
   queue = collections.deque()
   for batch in batches:
     if devices > 1:
@@ -154,7 +187,14 @@ def prefetch_to_device(
   yield from queue
 
 
+def over_devices(devices: int, *, split: bool) -> jax.sharding.NamedSharding:
+  """Arrays split along their first axis over the devices, or whole on each."""
+  mesh = jax.sharding.Mesh(jax.local_devices()[:devices], ('devices',))
+  axes = jax.P('devices') if split else jax.P()
+  return jax.sharding.NamedSharding(mesh, axes)
+
+
 def epoch_steps(domains: Domains, batch_size: int) -> int:
   """Steps an epoch: as many as the largest domain needs."""
-  largest = max(len(d.labels) for d in (*domains.sources, domains.target))
+  largest = max(d.size for d in (*domains.sources, domains.target))
   return -(-largest // batch_size)

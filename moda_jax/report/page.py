@@ -49,8 +49,10 @@ def write_page(
   config = outcome.experiment.config
   sections = [
     _results(runs, config.target),
-    _figure(folder, 'Target accuracy', plots.plot_accuracy, metrics),
   ]
+  if outcome.accuracy is not None:
+    title = 'Target accuracy'
+    sections.append(_figure(folder, title, plots.plot_accuracy, metrics))
   if any(key.startswith('alpha/') for key in metrics[main][-1]):
     title = f'Source weights α of {main}'
     sections.append(_figure(folder, title, plots.plot_alpha, metrics[main]))
@@ -95,18 +97,22 @@ def _results(runs: dict[str, tuple[Outcome, pathlib.Path]], target: str) -> str:
     for name, (o, _) in runs.items()
   )
   return (
-    f'<h2>Accuracy on the test split of {html.escape(target)}</h2><table>'
+    f'<h2>Accuracy on the target {html.escape(target)}</h2><table>'
     '<tr><th>method</th><th>last step</th><th class="note">best over time '
     f'(chosen with target labels)</th><th></th></tr>{rows}</table>'
   )
 
 
 def _row(
-  name: str, accuracy: float, best: float | None = None, caution: str = ''
+  name: str,
+  accuracy: float | None,
+  best: float | None = None,
+  caution: str = '',
 ) -> str:
   over_time = '' if best is None else f'{100 * best:.2f} %'
+  shown = 'no labels' if accuracy is None else f'{100 * accuracy:.2f} %'
   return (
-    f'<tr><td>{html.escape(name)}</td><td>{100 * accuracy:.2f} %</td>'
+    f'<tr><td>{html.escape(name)}</td><td>{shown}</td>'
     f'<td class="note">{over_time}</td><td>{caution}</td></tr>'
   )
 
@@ -138,7 +144,7 @@ def _data(outcome: Outcome) -> str:
   rows += [(role, domains.target), ('test', domains.test)]
   cells = ''.join(
     f'<tr><td>{role}</td><td>{html.escape(d.name)}</td>'
-    f'<td>{html.escape(d.origin)}</td><td>{len(d.labels)}</td></tr>'
+    f'<td>{html.escape(d.origin)}</td><td>{d.size}</td></tr>'
     for role, d in rows
   )
   return (

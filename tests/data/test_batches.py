@@ -1,10 +1,12 @@
 import jax
 import numpy as np
 import pytest
+import scipy.sparse
 import tensorflow as tf
 import tiny
 
 from moda_jax.data import batches
+from moda_jax.data.domains import Domains
 from moda_jax.objectives import METHODS
 
 
@@ -104,3 +106,32 @@ def test_split_over_devices_keeps_every_example_once():
 
 def test_an_epoch_is_as_long_as_the_largest_domain():
   assert batches.epoch_steps(tiny.make_domains(), 16) == 3
+
+
+def test_sparse_rows_become_dense_in_the_batch():
+  rng = np.random.default_rng(0)
+
+  def make_sparse(domain):
+    matrix = scipy.sparse.random_array((domain.size, 7), density=0.3, rng=rng)
+    rows = scipy.sparse.csr_array(matrix.astype(np.float32))
+    return domain._replace(inputs=rows)
+
+  dense = tiny.make_domains()
+  sparse = Domains(
+    tuple(make_sparse(d) for d in dense.sources),
+    make_sparse(dense.target),
+    dense.test,
+  )
+  same = Domains(
+    tuple(d._replace(inputs=d.inputs.toarray()) for d in sparse.sources),
+    sparse.target._replace(inputs=sparse.target.inputs.toarray()),
+    dense.test,
+  )
+  config = tiny.make_run_config()
+  made = [
+    batches.make_batch_fn(d, METHODS['moda_fm'], config) for d in (sparse, same)
+  ]
+  for step in (0, 5):
+    pair = [fn(tf.constant(step, tf.int64)) for fn in made]
+    jax.tree.map(np.testing.assert_array_equal, *pair)
+  assert pair[0]['source']['weak'].shape == (3, 8, 7)

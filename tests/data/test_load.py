@@ -5,7 +5,8 @@ import tiny
 
 from configs import mini
 from moda_jax import train
-from moda_jax.data import domains
+from moda_jax.data import read_tfds
+from moda_jax.data.load import load_domains
 from moda_jax.errors import UserError
 
 mini_group = pytest.mark.xdist_group('mini')
@@ -15,7 +16,7 @@ def load(data_dir, argument='mnistm', **values):
   config = mini.get_config(argument)
   config.data_dir = str(data_dir)
   config.update(values)
-  return domains.load_domains(config)
+  return load_domains(config)
 
 
 @mini_group
@@ -61,7 +62,7 @@ def test_the_first_prepared_data_set_serves(mini_data_dir):
 
 def test_mnist_of_tfds_is_padded_and_coloured():
   grey = np.random.default_rng(0).integers(0, 256, (2, 28, 28, 1), np.uint8)
-  made = domains._conform(grey)
+  made = read_tfds.conform(grey)
   assert made.shape == (2, 32, 32, 3)
   for channel in range(3):
     np.testing.assert_array_equal(made[:, 2:30, 2:30, channel], grey[..., 0])
@@ -73,14 +74,70 @@ def test_unprepared_data_is_refused_with_the_way_to_prepare_it(tmp_path):
   config = mini.get_config('uci')
   config.update(values)
   with pytest.raises(UserError) as error:
-    domains._prepared_builder(config, 'uci')
+    read_tfds.prepared_builder(config, 'uci')
   for text in ("'uci'", 'mnist_m/original', str(tmp_path), 'moda_jax.prepare'):
     assert text in str(error.value)
 
 
-@pytest.mark.parametrize('classes', [('one',), ('other', 'names', 'here')])
-def test_classes_must_be_several_and_the_same(tmp_path, classes):
+def test_domains_of_other_classes_are_refused(tmp_path):
   data = tiny.make_domains()
+  classes = ('other', 'names', 'here')
   broken = data._replace(target=data.target._replace(classes=classes))
-  with pytest.raises(UserError, match=classes[0]):
+  with pytest.raises(UserError, match='other'):
     train.train(tiny.make_run_config(), tmp_path, broken, devices=1)
+
+
+def test_what_was_not_drawn_is_the_rest(tmp_path):
+  config = make_arrays(tmp_path, test='rest', samples=5)
+  loaded = load_domains(config)
+  drawn = {image.tobytes() for image in loaded.target.inputs}
+  rest = {image.tobytes() for image in loaded.test.inputs}
+  assert (len(drawn), len(rest), len(drawn & rest)) == (5, 7, 0)
+  assert [d.size for d in loaded.sources] == [5]
+
+
+def test_the_target_may_be_evaluated_on_itself(tmp_path):
+  loaded = load_domains(make_arrays(tmp_path, test='target'))
+  assert loaded.test is loaded.target
+  assert loaded.target.size == 12
+
+
+@pytest.mark.parametrize(
+  ('values', 'message'),
+  [
+    ({'test': 'split'}, "config.test = 'split'"),
+    ({'test': 'rest'}, 'config.samples = 0'),
+    ({'test': 'rest', 'samples': 12}, 'config.samples = 12'),
+  ],
+)
+def test_a_test_set_that_is_not_there_is_refused(tmp_path, values, message):
+  with pytest.raises(UserError, match=message):
+    load_domains(make_arrays(tmp_path, **values))
+
+
+def make_arrays(tmp_path, **values):
+  """A config of two domains in `.npz` files, 12 random images each."""
+  rng = np.random.default_rng(0)
+  for name in ('a', 't'):
+    images = rng.integers(0, 256, (12, 8, 8, 3), np.uint8)
+    labels = np.arange(12) % 3
+    np.savez(tmp_path / f'{name}.npz', images=images, labels=labels)
+  config = tiny.make_run_config(sources=('a',), **values)
+  for name in ('a', 't'):
+    config.datasets[name] = f'npz:{tmp_path / name}.npz'
+  return config
+
+
+@mini_group
+def test_a_split_that_is_not_there_is_refused(mini_data_dir):
+  config = mini.get_config('mnist')
+  config.data_dir = str(mini_data_dir)
+  with pytest.raises(UserError, match="no split 'validation'"):
+    read_tfds.read_tfds(config, 'uci', 'validation')
+
+
+def test_a_version_that_is_not_there_is_refused(tmp_path):
+  config = mini.get_config('mnist')
+  config.datasets.uci, config.data_dir = 'mini_digits/uci:9.9.9', str(tmp_path)
+  with pytest.raises(UserError, match=r'mini_digits/uci:9\.9\.9'):
+    read_tfds.prepared_builder(config, 'uci')

@@ -1,0 +1,27 @@
+r"""Your own pictures: a folder for every domain, in it one for every class.
+
+  python -m moda_jax.main --config=configs/folder.py:PATH,target=DOMAIN \
+    --workdir=runs/mine
+
+takes PATH/<domain>/<class>/*.{jpg,jpeg,png,bmp,webp} of any size and mode, all
+domains but the target as sources. The target's pictures may lie in classes,
+which then serve evaluation alone, or flat in PATH/DOMAIN, without labels. With
+--mode=predict the run then writes predictions.csv: every picture of the target
+with its class.
+
+Classes are matched by name. Further values follow as key=value: image_size=64
+reads the pictures larger, weak_flip=false does without mirroring. The default
+network learns from scratch at 32 × 32: expect little of it on photographs.
+"""
+
+import ml_collections
+
+from moda_jax import own_data
+from moda_jax.data.read_files import find_folders
+
+
+def get_config(argument: str = '') -> ml_collections.ConfigDict:
+  """Returns the config for `path,target=domain[,key=value…]`."""
+  return own_data.apply_path_argument(
+    own_data.own_data_config(), argument, find_folders, 'configs/folder.py'
+  )

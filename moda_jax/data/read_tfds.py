@@ -1,0 +1,158 @@
+"""A domain's examples from a TFDS data set."""
+
+import logging
+import pathlib
+
+import ml_collections
+import numpy as np
+import scipy.sparse
+import tensorflow_datasets as tfds
+from PIL import Image
+
+from moda_jax.data.domains import Domain
+from moda_jax.datasets import preparation
+from moda_jax.errors import UserError
+
+_log = logging.getLogger(__name__)
+
+
+def read_tfds(
+  config: ml_collections.ConfigDict, name: str, split: str
+) -> Domain:
+  """Reads a split of the first of the domain's data sets that is prepared.
+
+  Images come as they are; those of a data set whose images differ in size are
+  brought to `config.image_size`. Sparse features come as a sparse matrix.
+  """
+  builder = prepared_builder(config, name)
+  if split not in builder.info.splits:
+    raise UserError(
+      f'{builder.info.full_name} has no split {split!r}; it has '
+      f'{", ".join(builder.info.splits)}. See config.test.'
+    )
+  features = builder.info.features
+  if 'label' not in features or not {'image', 'indices'} & set(features):
+    raise UserError(
+      f'config.datasets.{name}: {builder.info.full_name} has the features '
+      f"{', '.join(features)}, where 'image' and 'label' are needed."
+    )
+  if 'indices' in features:
+    inputs, labels = _read_sparse(builder, split)
+  elif None in features['image'].shape[:2]:
+    inputs, labels = _read_one_by_one(builder, split, config.image_size)
+  else:
+    loaded = builder.as_dataset(split=split, batch_size=-1)
+    inputs = conform(loaded['image'].numpy())
+    labels = loaded['label'].numpy()
+  return Domain(
+    name=name,
+    origin=builder.info.full_name,
+    inputs=inputs,
+    labels=labels.astype(np.int32),
+    classes=tuple(features['label'].names),
+  )
+
+
+def _read_sparse(
+  builder: tfds.core.DatasetBuilder, split: str
+) -> tuple[scipy.sparse.csr_array, np.ndarray]:
+  loaded = list(tfds.as_numpy(builder.as_dataset(split=split)))
+  sizes = [len(example['indices']) for example in loaded]
+  matrix = scipy.sparse.csr_array(
+    (
+      np.concatenate([x['counts'] for x in loaded]).astype(np.float32),
+      np.concatenate([x['indices'] for x in loaded]),
+      np.cumsum([0, *sizes]),
+    ),
+    shape=(len(loaded), builder.info.metadata['features']),
+  )
+  return matrix, np.asarray([example['label'] for example in loaded])
+
+
+def _read_one_by_one(
+  builder: tfds.core.DatasetBuilder, split: str, size: int
+) -> tuple[np.ndarray, np.ndarray]:
+  if not size:
+    raise UserError(
+      f'The images of {builder.info.full_name} differ in size: set '
+      'config.image_size to bring them to one.'
+    )
+  examples = tfds.as_numpy(builder.as_dataset(split=split))
+  images, labels = [], []
+  for example in examples:
+    images.append(resize(conform(example['image'][None])[0], size))
+    labels.append(example['label'])
+  return np.stack(images), np.asarray(labels)
+
+
+def resize(image: np.ndarray, size: int) -> np.ndarray:
+  """`[H, W, 3]` to `[size, size, 3]`, smoothly."""
+  if image.shape[:2] == (size, size):
+    return image
+  resized = Image.fromarray(image).resize(
+    (size, size), Image.Resampling.BILINEAR
+  )
+  return np.asarray(resized)
+
+
+def conform(images: np.ndarray) -> np.ndarray:
+  """MNIST as TFDS has it, 28 × 28 grey, to 32 × 32 in colour."""
+  if images.shape[1:3] == (28, 28):
+    images = np.pad(images, ((0, 0), (2, 2), (2, 2), (0, 0)))
+  if images.shape[-1] == 1:
+    images = np.repeat(images, 3, axis=-1)
+  return images
+
+
+def prepared_builder(
+  config: ml_collections.ConfigDict, name: str
+) -> tfds.core.DatasetBuilder:
+  """The first of the domain's data sets that is prepared."""
+  candidates = config.datasets[name].replace(' ', '').split(',')
+  for candidate in candidates:
+    builder = _create_builder(candidate, config.data_dir, name)
+    if preparation.is_prepared(builder):
+      return builder
+    if getattr(builder, 'MADE_LOCALLY', False):
+      _log.info('making %s, once (%s)', candidate, builder.data_dir)
+      _make_once(builder)
+      return builder
+  raise UserError(
+    f"The domain '{name}' is not prepared: none of {', '.join(candidates)} is "
+    f'in {builder._data_dir_root}. Prepare it with\n'
+    f'  python -m moda_jax.prepare {config.experiment} '
+    '--manual_dir=FOLDER_WITH_THE_FILES\n'
+    'or name another place with --config.data_dir or TFDS_DATA_DIR, or another '
+    f'data set with --config.datasets.{name}=TFDS_NAME, such as a stand-in '
+    'that prepare has made, see its table.'
+  )
+
+
+def _make_once(builder: tfds.core.DatasetBuilder) -> None:
+  """Makes a data set unless another process has done so meanwhile."""
+  folder = pathlib.Path(builder._data_dir_root)
+  try:
+    with preparation.lock(folder, wait=True):
+      if not preparation.is_prepared(builder):
+        preparation.make(builder)
+  except OSError as error:
+    raise UserError(
+      f'{builder.info.full_name} cannot be made in {folder}: {error}. Choose '
+      'another place with --config.data_dir or TFDS_DATA_DIR.'
+    ) from error
+
+
+def _create_builder(
+  candidate: str, data_dir: str, name: str
+) -> tfds.core.DatasetBuilder:
+  try:
+    return tfds.builder(candidate, data_dir=data_dir or None)
+  except (
+    tfds.core.DatasetNotFoundError,
+    ValueError,
+    AssertionError,
+  ) as error:
+    reason = (str(error).splitlines() or ['not found'])[0]
+    raise UserError(
+      f"config.datasets.{name}: '{candidate}' is no TFDS data set: {reason}"
+    ) from error

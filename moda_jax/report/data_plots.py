@@ -1,0 +1,57 @@
+"""Pictures of the data of an experiment, before any training."""
+
+import pathlib
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from moda_jax.data.domains import Domain
+from moda_jax.data.labels import label_distances, label_shares
+
+
+def plot_labels(domains: list[Domain], path: pathlib.Path) -> None:
+  """Label distributions as bars, a row a domain, and their distances."""
+  classes = domains[0].classes
+  width = min(16, 4 + 0.35 * len(classes))
+  figure = Figure((width + 3.5, 1.5 * len(domains) + 1.2), layout='constrained')
+  bars, matrix = figure.subfigures(1, 2, width_ratios=(width, 3.5))
+  rows = bars.subplots(len(domains), 1, sharex=True, sharey=True, squeeze=False)
+  for axes, domain in zip(rows[:, 0], domains, strict=True):
+    axes.bar(range(len(classes)), 100 * label_shares(domain))
+    axes.set_ylabel(f'{domain.name} (%)')
+    axes.set_xticks(range(len(classes)), classes, rotation=60, ha='right')
+    axes.tick_params('x', labelbottom=axes is rows[-1, 0])
+  _draw_distances(domains, matrix.subplots())
+  figure.savefig(path)
+
+
+def _draw_distances(domains: list[Domain], axes: object) -> None:
+  names = [domain.name for domain in domains]
+  values = np.zeros((len(names), len(names)))
+  for (a, b), value in label_distances(domains).items():
+    i, j = names.index(a), names.index(b)
+    values[i, j] = values[j, i] = value
+  axes.imshow(values, cmap='Blues', vmin=0, vmax=max(2 * values.max(), 1e-3))
+  for i, j in np.ndindex(values.shape):
+    axes.text(j, i, f'{values[i, j]:.3g}', ha='center', va='center')
+  axes.set_xticks(range(len(names)), names, rotation=30, ha='right')
+  axes.set_yticks(range(len(names)), names)
+  axes.set_title('Jensen-Shannon distance')
+
+
+def plot_samples(
+  views: dict[str, dict[str, np.ndarray]], path: pathlib.Path
+) -> None:
+  """Sample images `[N, H, W, 3]` by domain and view, a row each."""
+  rows = [(d, v, x) for d in views for v, x in views[d].items()]
+  count = max(len(images) for _, _, images in rows)
+  figure = Figure((1.1 * count + 1.5, 1.15 * len(rows)), layout='constrained')
+  grid = figure.subplots(len(rows), count, squeeze=False)
+  for row, (domain, view, images) in zip(grid, rows, strict=True):
+    for axes, image in zip(row, images, strict=False):
+      axes.imshow(image, interpolation='nearest')
+    for axes in row:
+      axes.set_xticks([])
+      axes.set_yticks([])
+    row[0].set_ylabel(f'{domain}\n{view}', rotation=0, ha='right', va='center')
+  figure.savefig(path)

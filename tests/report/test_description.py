@@ -1,0 +1,87 @@
+import math
+
+import ml_collections
+import numpy as np
+import pytest
+import tiny
+from PIL import Image
+
+from configs import folder
+from moda_jax.data.domains import Domain
+from moda_jax.data.labels import label_distances
+from moda_jax.errors import UserError
+from moda_jax.report import description
+
+
+def make(name, labels, classes=('x', 'y')):
+  inputs = np.zeros((len(labels), 8, 8, 3), np.uint8)
+  return Domain(name, 'made up', inputs, np.asarray(labels), classes)
+
+
+def test_distances_follow_the_definition():
+  """Against the formula written out: the root of the mean divergence."""
+  a, b = make('a', [0, 0, 0, 1]), make('b', [0, 1])
+  p, q = (0.75, 0.25), (0.5, 0.5)
+  middle = [(x + y) / 2 for x, y in zip(p, q, strict=True)]
+
+  def divergence(from_, to):
+    return sum(x * math.log(x / y) for x, y in zip(from_, to, strict=True))
+
+  expected = math.sqrt((divergence(p, middle) + divergence(q, middle)) / 2)
+  assert label_distances([a, b]) == {('a', 'b'): pytest.approx(expected)}
+  apart = label_distances([make('a', [0]), make('b', [1])])
+  assert apart == {('a', 'b'): pytest.approx(math.sqrt(math.log(2)))}
+  assert label_distances([a, a._replace(name='c')])['a', 'c'] == 0
+
+
+@pytest.fixture
+def pictures(tmp_path):
+  rng = np.random.default_rng(0)
+  counts = {'a': {'pen': 3, 'mug': 1}, 'b': {'pen': 2, 'mug': 2}}
+  for domain, classes in counts.items():
+    for name, count in classes.items():
+      place = tmp_path / 'data' / domain / name
+      place.mkdir(parents=True)
+      for i in range(count):
+        pixels = rng.integers(0, 256, (20, 20, 3), np.uint8)
+        Image.fromarray(pixels).save(place / f'{i}.png')
+  return tmp_path / 'data'
+
+
+def test_text_and_pictures_tell_counts_shares_and_distances(pictures, tmp_path):
+  config = folder.get_config(f'{pictures},target=b')
+  text, files = description.describe(config, tmp_path / 'out')
+  for line in (
+    f'a            source          4          4  folder {pictures}/a',
+    f'b            target          4          4  folder {pictures}/b',
+    f'b            test            4             folder {pictures}/b',
+    '  mug  25.0 %      1 █████████████\n',
+    '  pen  75.0 %      3 ████████████████████████████████████████\n',
+  ):
+    assert line in text
+  # By hand: shares (1/4, 3/4) against (1/2, 1/2).
+  assert 'a ↔ b  0.1839' in text
+  assert (tmp_path / 'out' / 'description.txt').read_text() == text
+  assert [file.name for file in files[1:]] == ['labels.png', 'samples.png']
+  for file in files[1:]:
+    with Image.open(file) as picture:
+      assert len(set(picture.convert('L').get_flattened_data())) > 20
+
+
+def test_samples_are_the_views_that_training_has(pictures):
+  config = folder.get_config(f'{pictures},target=b')
+  domains = tiny.make_domains()
+  views = description.draw_views(config, [*domains.sources, domains.target])
+  assert list(views) == ['a', 'b', 'c', 't']
+  held = {image.tobytes() for image in domains.sources[0].inputs}
+  assert {image.tobytes() for image in views['a']['image']} <= held
+  for before, after in (('image', 'weak'), ('weak', 'strong')):
+    assert (views['a'][before] != views['a'][after]).any()
+
+
+def test_a_place_that_cannot_be_written_to_is_refused(pictures, tmp_path):
+  (tmp_path / 'file').write_text('')
+  config = folder.get_config(f'{pictures},target=b')
+  with pytest.raises(UserError, match='--output'):
+    description.describe(config, tmp_path / 'file')
+  assert isinstance(config, ml_collections.ConfigDict)

@@ -1,0 +1,135 @@
+"""One's own data end to end: folders, arrays, and arrays in memory."""
+
+import csv
+
+import numpy as np
+import pytest
+import tiny
+from PIL import Image
+
+from configs import arrays, folder
+from moda_jax import own_data, predictions, report, train
+from moda_jax.errors import UserError
+
+NAMES = ('mug', 'pen', 'ruler')
+VALUES = {
+  'network': 'tiny images',
+  'steps': 3,
+  'batch_size': 8,
+  'method': 'moda',
+}
+QUICK = ','.join(f'{key}={value}' for key, value in VALUES.items())
+
+
+def make_data():
+  """`{name: (images, class names)}` that a classifier can learn."""
+  domains = tiny.make_domains()
+  made = (*domains.sources, domains.target)
+  return {d.name: (d.inputs, [NAMES[i] for i in d.labels]) for d in made}
+
+
+def write_folders(root, flat=()):
+  for domain, (images, names) in make_data().items():
+    for i, (image, name) in enumerate(zip(images, names, strict=True)):
+      place = root / domain if domain in flat else root / domain / name
+      place.mkdir(parents=True, exist_ok=True)
+      Image.fromarray(image).save(place / f'{name}_{i:02d}.png')
+
+
+def read_predictions(path):
+  with path.open() as file:
+    return list(csv.DictReader(file))
+
+
+def run(root, workdir):
+  """Trains on the folder; returns the outcome and what is predicted."""
+  config = folder.get_config(f'{root},target=t,{QUICK}')
+  assert config.sources == ('a', 'b', 'c')
+  outcome = train.train(config, workdir)
+  path = predictions.write_predictions(config, workdir)
+  return outcome, read_predictions(path)
+
+
+def test_pictures_with_and_without_labels_of_the_target(tmp_path):
+  """Labels of the target serve evaluation, and nothing else."""
+  write_folders(tmp_path / 'data')
+  labelled, rows = run(tmp_path / 'data', tmp_path / 'labelled')
+  assert len(rows) == 32
+  right = [row['example'].split('/')[0] == row['class'] for row in rows]
+  assert np.mean(right) == labelled.accuracy
+  write_folders(tmp_path / 'flat', flat='t')
+  outcome, flat_rows = run(tmp_path / 'flat', tmp_path / 'run')
+  assert (outcome.accuracy, outcome.best_accuracy) == (None, None)
+  for row in rows:
+    row['example'] = row['example'].split('/')[1]
+  assert flat_rows == rows
+  page = report.write_run_page(outcome, tmp_path / 'run')
+  assert 'no labels' in page.read_text()
+  with pytest.raises(UserError, match='--mode=predict'):
+    train.evaluate(outcome.experiment.config, tmp_path / 'run')
+
+
+def test_arrays_in_files_and_in_memory_are_the_same_run(tmp_path):
+  data = make_data()
+  (tmp_path / 'data').mkdir()
+  for name, (images, labels) in data.items():
+    np.savez(tmp_path / 'data' / f'{name}.npz', images=images, labels=labels)
+  config = arrays.get_config(f'{tmp_path / "data"},target=t,{QUICK}')
+  from_files = train.train(config, tmp_path / 'files')
+  in_memory = own_data.adapt(data, 't', tmp_path / 'memory', **VALUES)
+  assert in_memory.experiment.domains.target.classes == NAMES
+  inputs = data['t'][0]
+  probabilities = [
+    outcome.experiment.predict(outcome.state, inputs)
+    for outcome in (from_files, in_memory)
+  ]
+  np.testing.assert_array_equal(*probabilities)
+  predicted = np.asarray(NAMES)[np.argmax(probabilities[1], axis=-1)]
+  right = predicted == np.asarray(data['t'][1])
+  assert np.mean(right) == in_memory.accuracy == from_files.accuracy
+
+
+def test_a_source_without_labels_is_refused(tmp_path):
+  write_folders(tmp_path / 'data', flat='b')
+  config = folder.get_config(f'{tmp_path / "data"},target=t,{QUICK}')
+  with pytest.raises(UserError, match="source 'b' has no labels"):
+    train.train(config, tmp_path / 'run')
+
+
+def test_supervised_needs_labels_of_the_target(tmp_path):
+  data = make_data()
+  data['t'] = (data['t'][0], None)
+  values = VALUES | {'method': 'supervised'}
+  with pytest.raises(UserError, match="'t' has none"):
+    own_data.adapt(data, 't', tmp_path, **values)
+
+
+@pytest.mark.parametrize(
+  ('argument', 'message'),
+  [
+    ('', 'PATH,target=DOMAIN'),
+    ('{data}', 'PATH,target=DOMAIN'),
+    ('{data},target=a,target=b', 'named once'),
+    ('{data},target=z', "unknown target 'z'; allowed are a, b, c, t"),
+    ('{data},target=a,colour=3', 'colour=3'),
+    ('{data}/none,target=a', 'none'),
+  ],
+)
+def test_wrong_arguments_are_refused(tmp_path, argument, message):
+  for name in 'abct':
+    (tmp_path / name).mkdir()
+  with pytest.raises(UserError, match=message):
+    folder.get_config(argument.format(data=tmp_path))
+
+
+@pytest.mark.parametrize(
+  ('target', 'values', 'message'),
+  [
+    ('z', {}, "target='z'"),
+    ('t', {'colour': 3}, 'colour'),
+    ('t', {'tau': 3}, 'config.tau = 3'),
+  ],
+)
+def test_wrong_calls_are_refused(tmp_path, target, values, message):
+  with pytest.raises(UserError, match=message):
+    own_data.adapt(make_data(), target, tmp_path, **(VALUES | values))
