@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from moda_jax.models import initializers
+from moda_jax.models.layers import bias_init, dense, kernel_init, scaled
 from moda_jax.models.networks import Networks
 
 
@@ -59,26 +59,12 @@ class Discriminator(nn.Module):
     return dense(x, 2)
 
 
-def scaled(features: int, width: float) -> int:
-  """The size of a hidden layer at `width`, at least 1."""
-  return max(1, round(features * width))
-
-
-def dense(x: jax.Array, features: int) -> jax.Array:
-  """A fully connected layer within a compact module."""
-  return nn.Dense(
-    features,
-    kernel_init=initializers.kernel_init,
-    bias_init=initializers.bias_init(x.shape[-1]),
-  )(x)
-
-
 def _conv(x: jax.Array, features: int, width: float) -> jax.Array:
   conv = nn.Conv(
     scaled(features, width),
     kernel_size=(3, 3),
-    kernel_init=initializers.kernel_init,
-    bias_init=initializers.bias_init(9 * x.shape[-1]),
+    kernel_init=kernel_init,
+    bias_init=bias_init(9 * x.shape[-1]),
   )
   return nn.relu(conv(x))
 

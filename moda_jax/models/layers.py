@@ -1,4 +1,4 @@
-"""PyTorch's default initialisation, which the paper's networks start from."""
+"""Layers that start as PyTorch's do, which the paper's networks start from."""
 
 import math
 
@@ -17,3 +17,15 @@ def bias_init(fan_in: int) -> nn.initializers.Initializer:
     return jax.random.uniform(key, shape, dtype, -bound, bound)
 
   return init
+
+
+def scaled(features: int, width: float) -> int:
+  """The size of a hidden layer at `width`, at least 1."""
+  return max(1, round(features * width))
+
+
+def dense(x: jax.Array, features: int) -> jax.Array:
+  """A fully connected layer within a compact module."""
+  return nn.Dense(
+    features, kernel_init=kernel_init, bias_init=bias_init(x.shape[-1])
+  )(x)

@@ -22,7 +22,7 @@ class DannMS(method.Method):
     step: jax.Array,
   ) -> tuple[jax.Array, tuple[method.Metrics, method.State]]:
     """See the base class."""
-    z, state = self.extract(params, state, batch)
+    z, state = self.extract(params, state, batch, rng)
     task, state = self.task_terms(params, state, z, batch)
     (source, target), metrics, state = self.domain_terms(params, state, z)
     discriminator = source.mean() + target

@@ -30,7 +30,7 @@ class M3sda(method.Method):
     step: jax.Array,
   ) -> tuple[jax.Array, tuple[method.Metrics, method.State]]:
     """See the base class."""
-    z, state = self.extract(params, state, batch)
+    z, state = self.extract(params, state, batch, rng)
     logits, state = self.apply(
       'classifier', params, state, z['source'], train=True
     )

@@ -53,7 +53,7 @@ class Mada(method.Method):
     step: jax.Array,
   ) -> tuple[jax.Array, tuple[method.Metrics, method.State]]:
     """See the base class."""
-    z, state = self.extract(params, state, batch)
+    z, state = self.extract(params, state, batch, rng)
     z = jnp.concatenate([z['source'], z['weak'][None]])  # [M + 1, B, …]
     logits, state = self.apply('classifier', params, state, z, train=True)
     class_losses, domain_losses = self.across_devices(

@@ -26,7 +26,7 @@ class Mdan(method.Method):
     step: jax.Array,
   ) -> tuple[jax.Array, tuple[method.Metrics, method.State]]:
     """See the base class."""
-    z, state = self.extract(params, state, batch)
+    z, state = self.extract(params, state, batch, rng)
     task, state = self.task_terms(params, state, z, batch)
     (source, target), state = self._domain_losses(params, state, z)
     combined = self.combine(

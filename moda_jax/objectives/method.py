@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import ml_collections
 
-from moda_jax.models.networks import Networks
+from moda_jax.models.networks import Dropout, Networks
 from moda_jax.objectives import terms
 from moda_jax.objectives.reversal import reverse_gradient
 
@@ -149,7 +149,14 @@ class Method(abc.ABC):
     return state
 
   def apply(
-    self, part: str, params: Params, state: State, x: jax.Array, *, train: bool
+    self,
+    part: str,
+    params: Params,
+    state: State,
+    x: jax.Array,
+    *,
+    train: bool,
+    **options: Any,
   ) -> tuple[jax.Array, State]:
     """Applies one network; returns its output and the method's new state.
 
@@ -160,7 +167,9 @@ class Method(abc.ABC):
     held = state.get(part, {})
 
     def run(variables: Params, x: jax.Array) -> tuple[jax.Array, State]:
-      return module.apply(variables, x, train=train, mutable=list(held))
+      return module.apply(
+        variables, x, train=train, mutable=list(held), **options
+      )
 
     if part in self.heads:
       run = jax.vmap(run)
@@ -168,9 +177,15 @@ class Method(abc.ABC):
     return outputs, {**state, part: updated} if held else state
 
   def extract(
-    self, params: Params, state: State, batch: Batch
+    self, params: Params, state: State, batch: Batch, rng: jax.Array
   ) -> tuple[dict[str, jax.Array], State]:
     """Runs the extractor once over all domains and views.
+
+    Args:
+      params: see `loss`.
+      state: see `loss`.
+      batch: see `loss`.
+      rng: what a network with dropout draws the strong view from.
 
     Returns:
       The features of 'source' `[M, B, …]` and of each of the target's views
@@ -178,10 +193,26 @@ class Method(abc.ABC):
     """
     target = [batch['target'][view][None] for view in self.views]
     x = jnp.concatenate([batch['source']['weak'], *target])  # [M + views, B, …]
-    z, state = self.apply('extractor', params, state, x, train=True)
+    options = {}
+    if 'strong' in self.views and self.networks.has_dropout:
+      options['dropout'] = self._draw_dropout(rng, x.shape[1])
+    z, state = self.apply('extractor', params, state, x, train=True, **options)
     count = len(self.sources)
     views = {view: z[count + i] for i, view in enumerate(self.views)}
     return {'source': z[:count], **views}, state
+
+  def _draw_dropout(self, rng: jax.Array, size: int) -> Dropout:
+    """Draws one rate for the step, and a key for every example of a batch."""
+    rate_rng, examples_rng = jax.random.split(rng)
+    config = self.config
+    rate = jax.random.uniform(
+      rate_rng, minval=config.dropout_min, maxval=config.dropout_max
+    )
+    places = jnp.arange(size)
+    if self.axis_name is not None:
+      places += size * jax.lax.axis_index(self.axis_name)
+    keys = jax.vmap(jax.random.fold_in, (None, 0))(examples_rng, places)
+    return Dropout(rate, keys)
 
   def task_terms(
     self, params: Params, state: State, z: dict[str, jax.Array], batch: Batch

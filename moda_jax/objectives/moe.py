@@ -57,7 +57,7 @@ class MoE(method.Method):
   ) -> tuple[jax.Array, tuple[method.Metrics, method.State]]:
     """See the base class."""
     config, labels = self.config, batch['source']['label']
-    z, state = self.extract(params, state, batch)
+    z, state = self.extract(params, state, batch, rng)
     logits, state = self._experts(params, state, z['source'], train=True)
     encodings = pooled(z['source'], batch_axes=2)  # [M, B, F]
     sums = self._class_sums(params, encodings, labels)

@@ -19,7 +19,7 @@ class SourceOnly(method.Method):
     step: jax.Array,
   ) -> tuple[jax.Array, tuple[method.Metrics, method.State]]:
     """See the base class."""
-    z, state = self.extract(params, state, batch)
+    z, state = self.extract(params, state, batch, rng)
     task, state = self.task_terms(params, state, z, batch)
     loss = task.class_losses.mean() + self.config.mu_c * task.consistency
     return loss, (task.metrics, state)

@@ -18,7 +18,7 @@ def test_the_paper_s_layers():
   z = jnp.zeros((2, 8, 8, 256))
   kernels = [
     [layer['kernel'] for layer in shapes(module, inputs).values()]
-    for module, inputs in zip(networks, (x, z, z), strict=True)
+    for module, inputs in zip(networks[:3], (x, z, z), strict=True)
   ]
   assert kernels == [
     [(3, 3, 3, 64), (3, 3, 64, 128), (3, 3, 128, 256)],

@@ -65,7 +65,9 @@ def compare(figures, tolerances, dtype=np.float32):
 def make_method(figures):
   values = {f'mu_{key}': value for key, value in figures['mu'].items()}
   config = ml_collections.ConfigDict(
-    values | {'tau': figures['mu']['tau'], 'gamma': figures['mu']['gamma']}
+    values
+    | {'tau': figures['mu']['tau'], 'gamma': figures['mu']['gamma']}
+    | {'dropout_min': 0.0, 'dropout_max': 0.0}
   )
   networks = NETWORKS[figures['net']](golden.CLASSES[figures['net']])
   return METHODS[figures['method']](networks, SOURCES, config)
