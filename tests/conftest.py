@@ -25,20 +25,25 @@ os.environ.setdefault(
 
 
 @pytest.fixture(scope='session')
-def mini_data_dir(tmp_path_factory):
+def mini_data_dir(tmp_path_factory, request):
   """A TFDS folder with mini digits, built once with the network out of reach.
 
-  Tests that want it belong to the xdist group 'mini', which one worker runs.
+  Of several workers the first builds, and the others wait for it.
   """
   import tensorflow_datasets as tfds
 
-  import moda_jax.datasets  # noqa: F401
+  from moda_jax.datasets import preparation
 
   def refuse(*args, **kwargs):
     raise AssertionError(f'network use: {args}')
 
-  data_dir = tmp_path_factory.mktemp('tfds')
-  with pytest.MonkeyPatch.context() as patch:
+  base = tmp_path_factory.getbasetemp()
+  parallel = hasattr(request.config, 'workerinput')
+  data_dir = (base.parent if parallel else base) / 'tfds'
+  with (
+    pytest.MonkeyPatch.context() as patch,
+    preparation.lock(data_dir, wait=True),
+  ):
     patch.setattr(socket.socket, 'connect', refuse)
     patch.setattr(socket.socket, 'connect_ex', refuse)
     patch.setattr(socket, 'getaddrinfo', refuse)
@@ -46,5 +51,6 @@ def mini_data_dir(tmp_path_factory):
     patch.setattr(tfds.core.utils.gcs_utils, 'exists', refuse)
     for domain in ('mnist', 'uci', 'mnistm', 'synth'):
       builder = tfds.builder(f'mini_digits/{domain}', data_dir=data_dir)
-      builder.download_and_prepare()
+      if not preparation.is_prepared(builder):
+        builder.download_and_prepare()
   return data_dir

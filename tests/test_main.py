@@ -72,7 +72,6 @@ def test_mistakes_get_one_clear_message(tmp_path, arguments, named):
   assert not (tmp_path / 'run').exists()
 
 
-@pytest.mark.xdist_group('mini')
 def test_train_interrupt_resume_evaluate(mini_data_dir, tmp_path):
   arguments = [
     '--config=configs/mini.py:mnistm,steps=12,width=0.05,batch_size=8,'

@@ -9,8 +9,6 @@ from moda_jax.data import read_tfds
 from moda_jax.data.load import load_domains
 from moda_jax.errors import UserError
 
-mini_group = pytest.mark.xdist_group('mini')
-
 
 def load(data_dir, argument='mnistm', **values):
   config = mini.get_config(argument)
@@ -19,7 +17,6 @@ def load(data_dir, argument='mnistm', **values):
   return load_domains(config)
 
 
-@mini_group
 def test_domains_come_from_their_splits(mini_data_dir):
   loaded = load(mini_data_dir)
   assert [d.name for d in loaded.sources] == ['mnist', 'uci', 'synth']
@@ -35,7 +32,6 @@ def test_domains_come_from_their_splits(mini_data_dir):
       assert label == example['label']
 
 
-@mini_group
 def test_a_subset_is_drawn_by_seed(mini_data_dir):
   def draw(seed):
     return load(mini_data_dir, samples=100, seed=seed).target.inputs
@@ -48,12 +44,10 @@ def test_a_subset_is_drawn_by_seed(mini_data_dir):
   assert len({image.tobytes() for image in draw(0)} & rows) == 100
 
 
-@mini_group
 def test_the_test_split_is_never_cut(mini_data_dir):
   assert len(load(mini_data_dir, samples=100).test.labels) == 1000
 
 
-@mini_group
 def test_the_first_prepared_data_set_serves(mini_data_dir):
   candidates = {'uci': 'mnist_idx,mini_digits/uci'}
   loaded = load(mini_data_dir, datasets=candidates)
@@ -128,7 +122,6 @@ def make_arrays(tmp_path, **values):
   return config
 
 
-@mini_group
 def test_a_split_that_is_not_there_is_refused(mini_data_dir):
   config = mini.get_config('mnist')
   config.data_dir = str(mini_data_dir)

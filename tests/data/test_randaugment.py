@@ -17,8 +17,6 @@ import tensorflow as tf
 from moda_jax.data import randaugment
 from moda_jax.errors import UserError
 
-pytestmark = pytest.mark.xdist_group('strong views')
-
 IMAGES = np.random.default_rng(0).integers(0, 256, (48, 32, 32, 3), np.uint8)
 SEED = tf.constant([3, 5], tf.int64)
 

@@ -10,8 +10,6 @@ from PIL import Image, ImageOps
 
 from moda_jax.data import pixel_operations, randaugment
 
-pytestmark = pytest.mark.xdist_group('pixels of strong views')
-
 SIZES = [(32, 32), (28, 28), (37, 53), (256, 256), (1, 1), (2, 3)]
 
 

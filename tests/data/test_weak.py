@@ -9,8 +9,6 @@ import tensorflow as tf
 from moda_jax.data import randaugment, weak
 from moda_jax.errors import UserError
 
-pytestmark = pytest.mark.xdist_group('weak views')
-
 SEED = tf.constant([1, 2])
 
 

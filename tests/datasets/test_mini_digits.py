@@ -27,7 +27,6 @@ from moda_jax.datasets.mini_digits import (
   packages,
 )
 
-pytestmark = pytest.mark.xdist_group('mini')
 DOMAINS = ('mnist', 'uci', 'mnistm', 'synth')
 SPLITS = ('train', 'test')
 ROOT = pathlib.Path(__file__).parents[2]
