@@ -3,12 +3,14 @@
   python -m experiments.compare_methods \
     --config=configs/mini.py:mnistm,steps=1000 --workdir=runs/compare
 
-Writes `table.json` and `table.md` after every run. Finished runs are kept: the
-same command goes on where it was interrupted.
+Writes `table.json` and `table.md` after every run, with the command that made
+them. Finished runs are kept: the same command goes on where it was interrupted.
 """
 
 import json
 import pathlib
+import shlex
+import sys
 
 import numpy as np
 from absl import flags
@@ -52,8 +54,11 @@ def _write(
   cautions: dict[str, str],
 ) -> None:
   done = {method: values for method, values in accuracies.items() if values}
-  (folder / 'table.json').write_text(json.dumps(done, indent=2) + '\n')
-  rows = ['| method | accuracy (%) | runs | |', '|---|---|---|---|']
+  command = f'python -m experiments.compare_methods {shlex.join(sys.argv[1:])}'
+  table = {'command': command, 'target_accuracy': done}
+  (folder / 'table.json').write_text(json.dumps(table, indent=2) + '\n')
+  rows = [f'`{command}`\n']
+  rows += ['| method | accuracy (%) | runs | |', '|---|---|---|---|']
   for method, values in done.items():
     mean, deviation = 100 * np.mean(values), 100 * _deviation(values)
     rows.append(

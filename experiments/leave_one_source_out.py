@@ -6,12 +6,15 @@
 Each trial draws the values of `config.search` log-uniformly and trains once for
 every source, that source standing in for the target and the others being the
 sources. The trial with the best average accuracy wins. The real target's data
-is not read at all. Finished runs are kept: the same command goes on.
+is not read at all. Finished runs are kept: the same command goes on. With
+--trials=0 the config's own values are tried, to compare two configs.
 """
 
 import json
 import math
 import pathlib
+import shlex
+import sys
 
 import ml_collections
 import numpy as np
@@ -21,7 +24,12 @@ from ml_collections import config_flags
 from moda_jax import cli, train
 
 _CONFIG = config_flags.DEFINE_config_file('config', None, 'The experiment.')
-_TRIALS = flags.DEFINE_integer('trials', 20, 'How many draws.', lower_bound=1)
+_TRIALS = flags.DEFINE_integer(
+  'trials',
+  20,
+  "How many draws; 0 tries the config's own values.",
+  lower_bound=0,
+)
 _SEED = flags.DEFINE_integer('search_seed', 0, 'Seed of the draws.')
 _WORKDIR = flags.DEFINE_string('workdir', None, 'Runs and search.json.')
 
@@ -68,12 +76,17 @@ def main() -> None:
   """Runs the trials and writes `search.json` after each."""
   config, folder = _CONFIG.value, pathlib.Path(_WORKDIR.value)
   trials = []
-  for trial in range(_TRIALS.value):
-    values = draw_values(config.search, _SEED.value, trial)
+  drawn = [
+    draw_values(config.search, _SEED.value, trial)
+    for trial in range(_TRIALS.value)
+  ]
+  for trial, values in enumerate(drawn or [{}]):
     print(f'trial {trial}: {values}')
     trials.append(run_trial(config, values, folder / f'trial_{trial}'))
     best = max(trials, key=lambda t: t['mean_accuracy'])
     summary = {
+      'command': f'python -m experiments.leave_one_source_out '
+      f'{shlex.join(sys.argv[1:])}',
       'experiment': config.experiment,
       'method': config.method,
       'target_never_read': config.target,
