@@ -5,6 +5,7 @@ A batch is `{'source': {'weak': [M, B, …], 'label': [M, B]}, 'target': {view:
 """
 
 import collections
+import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -18,6 +19,7 @@ from moda_jax.data import permutations, randaugment, seeds, weak
 from moda_jax.data.domains import Domain, Domains
 from moda_jax.objectives import Method
 
+_MADE_AHEAD = 4  # batches, beside those on their way to the device
 Batch = dict[str, dict[str, Any]]
 BatchFn = Callable[[tf.Tensor], Batch]
 
@@ -125,7 +127,7 @@ class Views:
     """RandAugment of `[B, H, W, 3]`, one magnitude for the mini-batch.
 
     Features that are no images come as they are: for them the strong view is
-    made within the network, see `Networks.dropout`.
+    made within the network, see `Networks.has_dropout`.
     """
     if not _are_images(images):
       return images
@@ -151,11 +153,14 @@ def _are_images(inputs: tf.Tensor) -> bool:
 
 def make_batches(batch_fn: BatchFn, start: int, stop: int) -> Iterator[Batch]:
   """Yields the NumPy batches of steps `start` to `stop` − 1, made ahead."""
-  dataset = tf.data.Dataset.range(start, stop)
+  options = tf.data.Options()
+  # Its thread sleeps for up to a minute, and the end of a run waits for it.
+  options.autotune.enabled = False
+  dataset = tf.data.Dataset.range(start, stop).with_options(options)
   dataset = dataset.map(
-    batch_fn, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
+    batch_fn, num_parallel_calls=os.cpu_count(), deterministic=True
   )
-  return dataset.prefetch(tf.data.AUTOTUNE).as_numpy_iterator()
+  return dataset.prefetch(_MADE_AHEAD).as_numpy_iterator()
 
 
 def split_over_devices(batch: Batch, devices: int) -> Batch:
