@@ -1,4 +1,4 @@
-"""One device and eight give the same training, to rounding."""
+"""One device and eight give the same training on mini digits, to rounding."""
 
 import functools
 
@@ -6,18 +6,45 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import tensorflow as tf
 import tiny
 
+from configs import mini
 from moda_jax import step as step_lib
 from moda_jax.data import batches
-from moda_jax.objectives import METHODS
+from moda_jax.data.load import load_domains
+from moda_jax.models import NETWORKS
+from moda_jax.objectives import METHODS, Method
 from moda_jax.optimizer import create_optimizer
+
+STEPS = 3
+
+
+@pytest.fixture(scope='module')
+def config(mini_data_dir):
+  config = mini.get_config('mnistm,batch_size=16,samples=64,tau=0.1')
+  config.update(tiny.make_config(tau=0.1))
+  config.data_dir = str(mini_data_dir)
+  return config
+
+
+@pytest.fixture(scope='module')
+def all_batches(config):
+  """Batches with every view and label that any method may declare."""
+
+  class Everything(Method):
+    views = ('weak', 'strong')
+    reads_target_labels = True
+
+  batch_fn = batches.make_batch_fn(load_domains(config), Everything, config)
+  made = [batch_fn(tf.constant(step, tf.int64)) for step in range(STEPS)]
+  return [jax.tree.map(lambda x: x.numpy(), batch) for batch in made]
 
 
 @pytest.mark.parametrize('name', METHODS)
-def test_eight_devices_equal_one_in_float64(name):
+def test_eight_devices_equal_one_in_float64(name, config, all_batches):
   with jax.enable_x64(True):
-    one, eight = (run(name, devices) for devices in (1, 8))
+    one, eight = (run(name, n, config, all_batches) for n in (1, 8))
     jax.tree.map(
       functools.partial(np.testing.assert_allclose, rtol=1e-9, atol=1e-12),
       one,
@@ -25,27 +52,33 @@ def test_eight_devices_equal_one_in_float64(name):
     )
 
 
-def run(name, devices, steps=3):
-  """Trains tiny networks; returns the metrics of each step and the params."""
+def run(name, devices, config, all_batches):
+  """Trains narrow networks; returns metrics of each step and parameters."""
   axis_name = step_lib.DEVICES if devices > 1 else None
-  method = tiny.make_method(name, axis_name=axis_name)
-  config = tiny.make_run_config()
-  params, state = tiny.init(method, tiny.make_batch())
-  tx = create_optimizer(config, params)
-  train_state = step_lib.TrainState(
-    jnp.zeros((), jnp.int32), params, tx.init(params), state
+  networks = NETWORKS['digits'](10, width=0.03)
+  method = METHODS[name](networks, config.sources, config, axis_name)
+  train_state, tx = step_lib.create_train_state(
+    METHODS[name](networks, config.sources, config),
+    lambda params: create_optimizer(config, params),
+    jax.random.key(0),
+    all_batches[0]['target']['weak'][:1],
   )
+  train_state = jax.tree.map(in_float64, train_state)
   train_step = step_lib.compile_step(
     step_lib.make_train_step(method, tx, seed=0), devices, donate_state=True
   )
   history = []
-  for i in range(steps):
-    batch = declared(METHODS[name], tiny.make_batch(size=16, seed=i))
+  for batch in all_batches:
+    batch = declared(METHODS[name], batch)
     if devices > 1:
       batch = batches.split_over_devices(batch, devices)
     train_state, metrics = train_step(train_state, batch)
     history.append(jax.device_get(metrics))
   return history, jax.device_get(train_state.params)
+
+
+def in_float64(x):
+  return x.astype(jnp.float64) if jnp.issubdtype(x.dtype, jnp.floating) else x
 
 
 def declared(method, batch):
