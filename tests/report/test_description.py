@@ -1,5 +1,3 @@
-import math
-
 import ml_collections
 import numpy as np
 import pytest
@@ -7,31 +5,8 @@ import tiny
 from PIL import Image
 
 from configs import folder
-from moda_jax.data.domains import Domain
-from moda_jax.data.labels import label_distances
 from moda_jax.errors import UserError
 from moda_jax.report import description
-
-
-def make(name, labels, classes=('x', 'y')):
-  inputs = np.zeros((len(labels), 8, 8, 3), np.uint8)
-  return Domain(name, 'made up', inputs, np.asarray(labels), classes)
-
-
-def test_distances_follow_the_definition():
-  """Against the formula written out: the root of the mean divergence."""
-  a, b = make('a', [0, 0, 0, 1]), make('b', [0, 1])
-  p, q = (0.75, 0.25), (0.5, 0.5)
-  middle = [(x + y) / 2 for x, y in zip(p, q, strict=True)]
-
-  def divergence(from_, to):
-    return sum(x * math.log(x / y) for x, y in zip(from_, to, strict=True))
-
-  expected = math.sqrt((divergence(p, middle) + divergence(q, middle)) / 2)
-  assert label_distances([a, b]) == {('a', 'b'): pytest.approx(expected)}
-  apart = label_distances([make('a', [0]), make('b', [1])])
-  assert apart == {('a', 'b'): pytest.approx(math.sqrt(math.log(2)))}
-  assert label_distances([a, a._replace(name='c')])['a', 'c'] == 0
 
 
 @pytest.fixture
