@@ -1,0 +1,307 @@
+"""ResNet-50: its shape, its BatchNorm, several devices, cheaper modes."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import linen as nn
+
+from moda_jax import step as step_lib
+from moda_jax.data import batches
+from moda_jax.errors import UserError
+from moda_jax.models import resnet
+
+WIDTH = 1 / 32  # two channels after the stem
+
+
+@pytest.fixture
+def shallow(monkeypatch):
+  """Stem, one block and a last layer: quick to compile."""
+  monkeypatch.setattr(resnet, 'BLOCKS', (1, 0, 0, 0))
+
+
+def init(networks, size=32):
+  """Variables of extractor and classifier, with nothing to compile."""
+  key, x = jax.random.key(0), jnp.zeros((1, size, size, 3))
+  z, extractor = jax.eval_shape(networks.extractor.init_with_output, key, x)
+  classifier = jax.eval_shape(networks.classifier.init, key, z)
+  rng = np.random.default_rng(0)
+
+  def draw(path, leaf):
+    positive = path[-1].key in ('scale', 'var')
+    drawn = rng.normal(size=leaf.shape) / np.sqrt(np.prod(leaf.shape[:-1]))
+    return np.asarray(np.exp(drawn) if positive else drawn, leaf.dtype)
+
+  return jax.tree.map_with_path(draw, (extractor, classifier))
+
+
+def images(*axes, size=32, seed=0):
+  rng = np.random.default_rng(seed)
+  return rng.uniform(size=(*axes, size, size, 3)).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+  ('variant', 'published'),
+  [('torchvision', 25_557_032), ('v1', 25_636_712 - 2 * 26_560)],
+)
+def test_the_paper_s_shapes_and_the_published_numbers_of_parameters(
+  variant, published
+):
+  """Keras counts the two running averages of 26,560 channels as well."""
+  networks = resnet.create_networks(1000, variant=variant)
+  rng, x = jax.random.key(0), jnp.zeros((2, 256, 256, 3))
+  z, extractor = jax.eval_shape(networks.extractor.init_with_output, rng, x)
+  logits, classifier = jax.eval_shape(
+    networks.classifier.init_with_output, rng, z
+  )
+  domains, _ = jax.eval_shape(networks.discriminator.init_with_output, rng, z)
+  assert z.shape == (2, 16, 16, 1024)
+  assert (logits.shape, domains.shape) == ((2, 1000), (2, 2))
+  trained = jax.tree.leaves((extractor['params'], classifier['params']))
+  assert sum(leaf.size for leaf in trained) == published
+  averages = jax.tree.leaves(
+    (extractor['batch_stats'], classifier['batch_stats'])
+  )
+  assert sum(leaf.size for leaf in averages) == 2 * 26_560
+
+
+def test_an_unknown_variant_is_refused():
+  with pytest.raises(UserError, match=r"'v2' is unknown; allowed .* v1\."):
+    resnet.create_networks(31, variant='v2')
+
+
+class NumpyNorm:
+  """BatchNorm of one group at a time, as a framework without groups does."""
+
+  def __init__(self, scale, bias, mean, var, epsilon):
+    self.scale, self.bias = scale, bias
+    self.mean, self.var = mean.copy(), var.copy()
+    self.epsilon = epsilon
+
+  def normalise(self, x, mean, var):
+    x = (x - mean) / np.sqrt(var + self.epsilon)
+    return x * self.scale + self.bias
+
+  def train(self, x):
+    axes = tuple(range(x.ndim - 1))
+    self.mean = 0.9 * self.mean + 0.1 * x.mean(axes)
+    self.var = 0.9 * self.var + 0.1 * x.var(axes, ddof=1)
+    return self.normalise(x, x.mean(axes), x.var(axes))
+
+  def evaluate(self, x):
+    return self.normalise(x, self.mean, self.var)
+
+
+def make_norms(channels, epsilon=0.01):
+  rng = np.random.default_rng(1)
+  scale, bias, mean = rng.normal(size=(3, channels))
+  var = rng.uniform(0.5, 2, channels)
+  variables = {
+    'params': {'scale': scale, 'bias': bias},
+    'batch_stats': {'mean': mean, 'var': var},
+  }
+  return variables, NumpyNorm(scale, bias, mean, var, epsilon)
+
+
+def test_batch_norm_takes_each_group_alone_and_their_averages_in_order():
+  rng = np.random.default_rng(0)
+  with jax.enable_x64(True):
+    module = resnet.BatchNorm(epsilon=0.01)
+    variables, twin = make_norms(channels=5)
+    shift = np.arange(4).reshape(4, 1, 1, 1, 1)  # groups that differ
+    x = rng.normal(size=(4, 3, 2, 6, 5)) * (1 + shift) + 3 * shift
+    found, updated = module.apply(variables, x, True, mutable=['batch_stats'])
+    expected = np.stack([twin.train(group) for group in x])
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+    stats = updated['batch_stats']
+    np.testing.assert_allclose(stats['mean'], twin.mean, rtol=1e-12)
+    np.testing.assert_allclose(stats['var'], twin.var, rtol=1e-12)
+
+    variables |= updated
+    y = rng.normal(size=(2, 6, 5))
+    found, updated = module.apply(variables, y, False, mutable=['batch_stats'])
+    np.testing.assert_allclose(found, twin.evaluate(y), rtol=1e-9)
+    jax.tree.map(np.testing.assert_array_equal, updated['batch_stats'], stats)
+
+
+def test_batch_norm_of_a_group_without_its_axis():
+  rng = np.random.default_rng(0)
+  x = rng.normal(size=(6, 2, 3, 5))
+  with jax.enable_x64(True):
+    variables, twin = make_norms(channels=5)
+    found, updated = resnet.BatchNorm(0.01).apply(
+      variables, x, True, mutable=['batch_stats']
+    )
+    np.testing.assert_allclose(found, twin.train(x), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+      updated['batch_stats']['var'], twin.var, rtol=1e-12
+    )
+
+
+def test_a_channel_without_variance_stays_finite():
+  x = jnp.full((1, 4, 2, 2, 3), 1234.5)
+  variables = {
+    'params': {'scale': jnp.ones(3), 'bias': jnp.ones(3)},
+    'batch_stats': {'mean': jnp.zeros(3), 'var': jnp.ones(3)},
+  }
+
+  def total(x):
+    y, _ = resnet.BatchNorm(1e-5).apply(
+      variables, x, True, mutable=['batch_stats']
+    )
+    return y.sum()
+
+  value, gradient = jax.value_and_grad(total)(x)
+  assert np.isfinite(value)
+  assert np.isfinite(gradient).all()
+
+
+def test_groups_are_like_separate_forward_passes(shallow):
+  networks = resnet.create_networks(3, WIDTH)
+  variables, _ = init(networks)
+  x = images(3, 4)
+  apply = jax.jit(
+    functools.partial(
+      networks.extractor.apply, train=True, mutable=['batch_stats']
+    )
+  )
+  together, after = apply(variables, x)
+  for group, found in zip(x, together, strict=True):
+    alone, updated = apply(variables, group[None])
+    np.testing.assert_allclose(found, alone[0], atol=1e-4)
+    variables = variables | updated
+  for found, expected in zip(
+    jax.tree.leaves(after), jax.tree.leaves(updated), strict=True
+  ):
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-5)
+
+
+def test_evaluation_looks_at_one_image_at_a_time(shallow):
+  networks = resnet.create_networks(3, WIDTH)
+  extractor, classifier = init(networks)
+
+  @jax.jit
+  def evaluate(x):
+    z = networks.extractor.apply(extractor, x)
+    return networks.classifier.apply(classifier, z)
+
+  x = images(4)
+  expected = [evaluate(image[None])[0] for image in x]
+  np.testing.assert_allclose(evaluate(x), expected, atol=1e-5)
+  np.testing.assert_allclose(
+    evaluate(x.reshape(2, 2, 32, 32, 3)).reshape(4, 3), expected, atol=1e-5
+  )
+
+
+def test_eight_devices_equal_one_in_float64(shallow):
+  """Outputs, gradients and averages of a loss over whole groups."""
+  with jax.enable_x64(True):
+    one, eight = (run_on(devices) for devices in (1, 8))
+    jax.tree.map(
+      functools.partial(np.testing.assert_allclose, rtol=1e-8, atol=1e-11),
+      one,
+      eight,
+    )
+
+
+def run_on(devices):
+  axis_name = step_lib.DEVICES if devices > 1 else None
+  networks = resnet.create_networks(3, WIDTH, axis_name=axis_name)
+  variables = init(networks)
+  variables = jax.tree.map(lambda v: jnp.asarray(v, jnp.float64), variables)
+  params = [v['params'] for v in variables]
+
+  def loss(params, x):
+    outputs, stats = x, []
+    for module, own, held in zip(networks, params, variables, strict=False):
+      outputs, updated = module.apply(
+        {**held, 'params': own}, outputs, train=True, mutable=['batch_stats']
+      )
+      stats.append(updated)
+    value = (outputs * jnp.arange(1.0, 4)).mean(axis=1)  # [G, 3]
+    if axis_name is not None:
+      value = jax.lax.pmean(value, axis_name)
+    return (value**2).sum(), stats
+
+  def step(params, batch):
+    (value, stats), grads = jax.value_and_grad(loss, has_aux=True)(
+      params, batch['source']['x']
+    )
+    if axis_name is not None:
+      grads, stats = jax.lax.pmean((grads, stats), axis_name)
+    return value, stats, grads
+
+  batch = {'source': {'x': images(2, 16).astype(np.float64)}, 'target': {}}
+  if devices > 1:
+    batch = batches.split_over_devices(batch, devices)
+  return jax.device_get(step_lib.compile_step(step, devices)(params, batch))
+
+
+def run_training(networks, variables, x):
+  """Logits, new averages and gradients of extractor and classifier."""
+
+  @jax.jit
+  def run(variables):
+    def loss(variables):
+      outputs, stats = x, []
+      for module, held in zip(networks, variables, strict=False):
+        outputs, updated = module.apply(
+          held, outputs, train=True, mutable=['batch_stats']
+        )
+        stats.append(updated)
+      return (outputs**2).mean(), (outputs, stats)
+
+    return jax.grad(loss, has_aux=True)(variables)
+
+  grads, (outputs, stats) = run(variables)
+  return outputs, stats, [g['params'] for g in grads]
+
+
+def test_remat_changes_no_number(shallow):
+  x = images(2, 8)
+  plain = resnet.create_networks(3, WIDTH)
+  variables = init(plain)
+  expected = run_training(plain, variables, x)
+  frugal = resnet.create_networks(3, WIDTH, remat=True)
+  found = run_training(frugal, variables, x)
+  jax.tree.map(
+    functools.partial(np.testing.assert_allclose, rtol=1e-4, atol=1e-5),
+    found,
+    expected,
+  )
+
+
+def test_bfloat16_keeps_parameters_statistics_and_logits_in_float32(shallow):
+  x = images(2, 8)
+  networks = resnet.create_networks(3, WIDTH, dtype='bfloat16')
+  variables = init(networks)
+  outputs, stats, grads = run_training(networks, variables, x)
+  kept = jax.tree.leaves((variables, outputs, stats, grads))
+  assert {leaf.dtype for leaf in kept} == {jnp.dtype('float32')}
+  z = jax.eval_shape(networks.extractor.apply, variables[0], x)
+  assert z.dtype == jnp.bfloat16
+  exact, _, _ = run_training(resnet.create_networks(3, WIDTH), variables, x)
+  error = np.abs(outputs - exact).max() / np.abs(exact).max()
+  assert 0 < error < 0.1
+
+
+@pytest.mark.parametrize('repeated', [False, True])
+@pytest.mark.parametrize('size', [(8, 6), (7, 9), (1, 2)])
+def test_pooling_is_max_pooling_with_its_gradient(size, repeated):
+  """Also among equal values, as flat pictures have them."""
+  rng = np.random.default_rng(0)
+  shape = (2, *size, 5)
+  x = rng.integers(0, 3, shape) if repeated else rng.normal(size=shape)
+  x = jnp.asarray(x, jnp.float32)
+
+  def flax_pool(x):
+    return nn.max_pool(x, (3, 3), strides=(2, 2), padding=((1, 1), (1, 1)))
+
+  found, pull_back = jax.vjp(resnet._pool, x)
+  expected, pull_back_flax = jax.vjp(flax_pool, x)
+  np.testing.assert_array_equal(found, expected)
+  # Whole numbers, for windows overlap and their gradients are added.
+  weights = jnp.asarray(rng.integers(-9, 9, found.shape), jnp.float32)
+  np.testing.assert_array_equal(pull_back(weights), pull_back_flax(weights))
