@@ -44,6 +44,7 @@ NETWORKS['tiny images'] = functools.partial(create_networks, axes=3)
 
 def make_config(**values):
   defaults = {
+    'width': 1.0,
     'mu_d': 0.3,
     'mu_s': 0.2,
     'mu_c': 0.5,

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
+from moda_jax.models.layers import scaled
 from moda_jax.models.networks import pooled
 from moda_jax.objectives import method, terms
 from moda_jax.objectives.reversal import reverse_gradient
@@ -14,11 +15,13 @@ _HIDDEN = 1024
 class ClassDiscriminator(nn.Module):
   """A small network, for there are as many as classes."""
 
+  hidden: int
+
   @nn.compact
   def __call__(self, x: jax.Array) -> jax.Array:
     """Features `[…, F]` to the logits of source and target."""
     for _ in range(2):
-      x = nn.relu(nn.Dense(_HIDDEN)(x))
+      x = nn.relu(nn.Dense(self.hidden)(x))
     return nn.Dense(2)(x)
 
 
@@ -40,7 +43,7 @@ class Mada(method.Method):
     z, state = self.apply('extractor', params, state, x, train=False)
     logits, state = self.apply('classifier', params, state, z, train=False)
     keys = jax.random.split(head_rng, logits.shape[-1])
-    heads = jax.vmap(ClassDiscriminator().init, (0, None))(keys, pooled(z))
+    heads = jax.vmap(self._discriminator.init, (0, None))(keys, pooled(z))
     params['discriminator'] = heads['params']
     return params, state
 
@@ -73,6 +76,10 @@ class Mada(method.Method):
     }
     return class_losses.mean() + strength * discriminator, (metrics, state)
 
+  @property
+  def _discriminator(self) -> ClassDiscriminator:
+    return ClassDiscriminator(scaled(_HIDDEN, self.config.width))
+
   def _domain_losses(
     self, params: method.Params, z: jax.Array, probabilities: jax.Array
   ) -> jax.Array:
@@ -81,7 +88,7 @@ class Mada(method.Method):
 
     def loss_of_class(params: method.Params, weight: jax.Array) -> jax.Array:
       x = reverse_gradient(weight[..., None] * pooled(z, batch_axes=2))
-      logits = ClassDiscriminator().apply({'params': params}, x)
+      logits = self._discriminator.apply({'params': params}, x)
       source = terms.domain_losses(logits=logits[:-1], domain=terms.SOURCE)
       target = terms.domain_losses(logits=logits[-1:], domain=terms.TARGET)
       return jnp.concatenate([source, target])
