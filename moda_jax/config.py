@@ -17,6 +17,7 @@ _CHOICES = {
   'cutout': ('first', 'last'),
   'test': ('split', 'target', 'rest'),
   'features': ('counts', 'tfidf'),
+  'dtype': ('float32', 'bfloat16'),
 }
 
 
@@ -37,9 +38,13 @@ def base_config() -> ml_collections.ConfigDict:
       'test': 'split',  # or 'target', or its 'rest', see data/load.py
       'image_size': 0,  # images are brought to it; 0 takes them as they are
       'features': 'counts',  # of words; or 'tfidf'
-      # Networks.
+      # Networks. What follows the width is of resnet50 alone.
       'network': '',
       'width': 1.0,
+      'pretrained': '',  # a file that moda_jax.models.pretrained wrote
+      'dtype': 'float32',  # what layers compute in; or 'bfloat16'
+      'remat': False,  # less memory for more time
+      'frozen_stages': 0,  # of the first three: kept as they are
       # Objective.
       'mu_d': 1e-2,
       'mu_s': 0.2,
@@ -200,6 +205,8 @@ def check(config: ml_collections.ConfigDict) -> None:
   for name, choices in _CHOICES.items():
     allowed = f'one of {", ".join(choices)}'
     _require(config[name] in choices, config, name, allowed)
+  in_range = 0 <= config.frozen_stages <= 3
+  _require(in_range, config, 'frozen_stages', 'from 0 to 3')
   _check_views(config)
   _check_domains(config)
 

@@ -1,7 +1,7 @@
 """A config made into data, a method and compiled functions."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -9,13 +9,15 @@ import ml_collections
 import tensorflow as tf
 
 from moda_jax import config as config_lib
-from moda_jax import models, objectives
+from moda_jax import objectives
 from moda_jax.data import batches, randaugment
 from moda_jax.data.classes import match_classes
 from moda_jax.data.domains import Domains
 from moda_jax.data.load import load_domains
 from moda_jax.errors import UserError
-from moda_jax.evaluate import Evaluator
+from moda_jax.evaluate import Evaluator, dense
+from moda_jax.models.create import create_networks
+from moda_jax.models.pretrained import Pretrained, put_into
 from moda_jax.optimizer import create_optimizer
 from moda_jax.step import (
   DEVICES,
@@ -60,20 +62,19 @@ class Experiment:
     """
     config_lib.check(config)
     randaugment.check_exclude(config.randaugment_exclude)
-    method = _choose('method', config.method, objectives.METHODS)
-    create_networks = _choose('network', config.network, models.NETWORKS)
+    method = _choose_method(config.method)
     self.config = config
     self.devices = _count_devices(config.batch_size, devices)
     self.domains = match_classes(data or load_domains(config))
     _check_labels(self.domains, method)
     epoch = batches.epoch_steps(self.domains, config.batch_size)
     self.total_steps = config.steps or config.epochs * epoch
+    axis_name = DEVICES if self.devices > 1 else None
+    networks, weights = create_networks(
+      config, self.domains.num_classes, axis_name
+    )
     self.method = method(
-      create_networks(self.domains.num_classes, width=config.width),
-      tuple(config.sources),
-      config,
-      axis_name=DEVICES if self.devices > 1 else None,
-      total_steps=self.total_steps,
+      networks, tuple(config.sources), config, axis_name, self.total_steps
     )
     if method.reads_target_labels:
       _log.warning(
@@ -90,8 +91,10 @@ class Experiment:
       self.method,
       lambda params: create_optimizer(config, params),
       jax.random.key(config.seed),
-      self.domains.target.inputs[:1],
+      dense(self.domains.target.inputs[:1]),
     )
+    if weights is not None:
+      self.initial_state = _start_from(weights, self.initial_state)
     if self.devices > 1:
       # Where the step leaves it: else the second step compiles anew.
       self.initial_state = jax.device_put(
@@ -125,12 +128,18 @@ class Experiment:
     return self._predict(state.params, state.method_state, inputs)
 
 
-def _choose(field: str, name: str, known: Mapping[str, Any]) -> Any:
-  if name not in known:
+def _choose_method(name: str) -> type[objectives.Method]:
+  if name not in objectives.METHODS:
     raise UserError(
-      f"config.{field} = '{name}' is unknown; allowed are {', '.join(known)}."
+      f"config.method = '{name}' is unknown; allowed are "
+      f'{", ".join(objectives.METHODS)}.'
     )
-  return known[name]
+  return objectives.METHODS[name]
+
+
+def _start_from(weights: Pretrained, state: TrainState) -> TrainState:
+  params, method_state = put_into(weights, state.params, state.method_state)
+  return state.replace(params=params, method_state=method_state)
 
 
 def _check_labels(domains: Domains, method: type[objectives.Method]) -> None:

@@ -3,12 +3,14 @@ import math
 import pytest
 import tiny
 
-from configs import digits, mini
+from configs import digits, mini, office31, office31_shrunk, reviews
 from moda_jax import config as config_lib
 from moda_jax.errors import UserError
 
 
-@pytest.mark.parametrize('module', [digits, mini])
+@pytest.mark.parametrize(
+  'module', [digits, mini, office31, office31_shrunk, reviews]
+)
 def test_every_target_has_the_other_domains_as_sources(module):
   for target in module.DATASETS:
     config = module.get_config(target)

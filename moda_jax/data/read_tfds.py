@@ -120,7 +120,7 @@ def prepared_builder(
   raise UserError(
     f"The domain '{name}' is not prepared: none of {', '.join(candidates)} is "
     f'in {builder._data_dir_root}. Prepare it with\n'
-    f'  python -m moda_jax.prepare {config.experiment} '
+    f'  python -m moda_jax.prepare {config.experiment.split()[0]} '
     '--manual_dir=FOLDER_WITH_THE_FILES\n'
     'or name another place with --config.data_dir or TFDS_DATA_DIR, or another '
     f'data set with --config.datasets.{name}=TFDS_NAME, such as a stand-in '

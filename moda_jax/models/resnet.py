@@ -76,6 +76,7 @@ class Design:
   axis_name: str | None = None
   dtype: Any = None
   remat: bool = False
+  frozen_stages: int = 0
 
 
 def create_networks(
@@ -85,6 +86,7 @@ def create_networks(
   axis_name: str | None = None,
   dtype: Any = None,
   remat: bool = False,
+  frozen_stages: int = 0,
 ) -> Networks:
   """Returns the paper's office31 networks.
 
@@ -100,13 +102,17 @@ def create_networks(
       the parameters' type. Parameters, batch statistics and logits are float32.
     remat: whether the backward pass computes the insides of blocks anew
       instead of keeping them: less memory, more time. No gain on CPUs.
+    frozen_stages: how many of the extractor's three stages, with all before
+      them, are neither trained nor take batch statistics.
   """
   if variant not in VARIANTS:
     raise UserError(
       f"The ResNet variant '{variant}' is unknown; allowed are "
       f'{", ".join(VARIANTS)}.'
     )
-  design = Design(VARIANTS[variant], width, axis_name, dtype, remat)
+  design = Design(
+    VARIANTS[variant], width, axis_name, dtype, remat, frozen_stages
+  )
   return Networks(
     extractor=Extractor(design),
     classifier=Head(num_classes, design),
@@ -124,10 +130,13 @@ class Extractor(nn.Module):
     design = self.design
     x = _normalise(x, design.variant)
     features = scaled(64, design.width)
-    x = _conv_norm(x, '_stem', features, 7, 2, design, train)
+    frozen = design.frozen_stages
+    x = _conv_norm(x, '_stem', features, 7, 2, design, train and not frozen)
     x = _pool(nn.relu(x))
     for number in (1, 2, 3):
-      x = Stage(number, design, name=f'stage{number}')(x, train)
+      stage = Stage(number, design, name=f'stage{number}')
+      x = stage(x, train and number > frozen)
+      x = jax.lax.stop_gradient(x) if number == frozen else x
     return x
 
 

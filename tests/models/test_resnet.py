@@ -305,3 +305,26 @@ def test_pooling_is_max_pooling_with_its_gradient(size, repeated):
   # Whole numbers, for windows overlap and their gradients are added.
   weights = jnp.asarray(rng.integers(-9, 9, found.shape), jnp.float32)
   np.testing.assert_array_equal(pull_back(weights), pull_back_flax(weights))
+
+
+def test_frozen_stages_keep_weights_and_averages(monkeypatch):
+  monkeypatch.setattr(resnet, 'BLOCKS', (1, 1, 0, 0))
+  x = images(2, 4)
+  networks = resnet.create_networks(3, WIDTH, frozen_stages=1)
+  variables = init(networks)
+  _, (stats, _), (grads, _) = run_training(networks, variables, x)
+  moved = {
+    name: any(np.any(leaf) for leaf in jax.tree.leaves(tree))
+    for name, tree in grads.items()
+  }
+  frozen = ('conv_stem', 'norm_stem', 'stage1')
+  assert moved == dict.fromkeys(frozen, False) | {'stage2': True}
+  before, after = variables[0]['batch_stats'], stats['batch_stats']
+  for name in ('norm_stem', 'stage1'):
+    jax.tree.map(np.testing.assert_array_equal, after[name], before[name])
+  for old, new in zip(
+    jax.tree.leaves(before['stage2']),
+    jax.tree.leaves(after['stage2']),
+    strict=True,
+  ):
+    assert np.all(old != new)

@@ -1,0 +1,108 @@
+"""Networks as a config describes them, and the weights that they start from."""
+
+import re
+
+import jax
+import numpy as np
+import pytest
+import tiny
+from weight_writers import WRITERS
+
+from configs import office31
+from moda_jax.errors import UserError
+from moda_jax.experiment import Experiment
+from moda_jax.models import create, pretrained
+from moda_jax.objectives import METHODS
+from moda_jax.optimizer import rate_multipliers
+
+WIDTH = 1 / 32  # of the made-up weights
+
+
+@pytest.fixture(scope='module')
+def weights_path(tmp_path_factory):
+  place = tmp_path_factory.mktemp('weights')
+  pretrained.convert_file(WRITERS['h5 weights'](place), place / 'out.npz')
+  return place / 'out.npz'
+
+
+def make_config(**values):
+  return tiny.make_run_config(network='resnet50', width=WIDTH, **values)
+
+
+def test_an_experiment_starts_from_the_weights(weights_path):
+  config = make_config(pretrained=str(weights_path), method='moda')
+  experiment = Experiment(config, tiny.make_domains(), devices=1)
+  weights = pretrained.load_pretrained(weights_path)
+  state = experiment.initial_state
+  assert weights.variant == 'v1'
+  for part in ('classifier', 'discriminator'):
+    jax.tree.map(
+      np.testing.assert_array_equal,
+      (
+        state.params[part]['stage4'],
+        state.method_state[part]['batch_stats']['stage4'],
+      ),
+      (weights.params['stage4'], weights.batch_stats['stage4']),
+    )
+  jax.tree.map(
+    np.testing.assert_array_equal,
+    (
+      state.params['extractor'],
+      state.method_state['extractor']['batch_stats'],
+    ),
+    (weights.params['extractor'], weights.batch_stats['extractor']),
+  )
+
+
+def test_options_reach_the_network(weights_path):
+  config = make_config(
+    pretrained=str(weights_path), dtype='bfloat16', remat=True, frozen_stages=2
+  )
+  networks, _ = create.create_networks(config, 3, 'devices')
+  design = networks.extractor.design
+  assert (design.dtype, design.remat) == ('bfloat16', True)
+  assert (design.frozen_stages, design.axis_name) == (2, 'devices')
+  assert design.variant.bgr
+
+
+@pytest.mark.parametrize(
+  ('values', 'message'),
+  [
+    ({'network': 'vgg'}, "config.network = 'vgg' is unknown; allowed are"),
+    (
+      {'network': 'digits', 'remat': True},
+      "config.remat = True: the network 'digits' has no such option",
+    ),
+    ({'network': 'reviews', 'dtype': 'bfloat16'}, "config.dtype = 'bfloat16'"),
+    ({'network': 'digits', 'pretrained': 'x'}, "config.pretrained = 'x': the"),
+    ({'pretrained': 'gone.npz'}, "config.pretrained = 'gone.npz' is not there"),
+    ({'frozen_stages': 1}, 'config.frozen_stages = 1 without'),
+  ],
+)
+def test_bad_values_are_refused(values, message):
+  config = make_config()
+  config.update(values)
+  with pytest.raises(UserError, match=re.escape(message)):
+    create.create_networks(config, 3, None)
+
+
+@pytest.mark.parametrize('name', METHODS)
+def test_pretrained_layers_move_at_a_tenth_of_the_rate(name):
+  """New layers, β and metrics at the full one; BatchNorm is not new."""
+  networks, _ = create.create_networks(make_config(), 5, None)
+  method = METHODS[name](networks, ('a', 'b'), tiny.make_config())
+  params, _ = jax.eval_shape(
+    method.init, jax.random.key(0), np.zeros((1, 32, 32, 3), np.float32)
+  )
+  patterns = office31.office31_config().rate_multipliers
+  rates = {
+    jax.tree_util.keystr(path, simple=True, separator='/'): rate
+    for path, rate in jax.tree.leaves_with_path(
+      rate_multipliers(patterns, params)
+    )
+  }
+  for path, rate in rates.items():
+    is_pretrained = re.search('(^extractor|/stage4)/', path) is not None
+    assert rate == (0.1 if is_pretrained else 1.0), path
+  assert rates['extractor/stage1/block0/norm0/scale'] == 0.1
+  assert rates['classifier/Dense_0/bias'] == 1.0
