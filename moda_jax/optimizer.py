@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import ml_collections
 import optax
 
@@ -15,12 +16,46 @@ def create_optimizer(
 ) -> optax.GradientTransformation:
   """Returns AdaDelta at the config's rate times each parameter's multiple."""
   multipliers = rate_multipliers(config.rate_multipliers, params)
-  adadelta = optax.adadelta(
-    config.learning_rate, rho=config.adadelta_rho, eps=config.adadelta_eps
+  adadelta = optax.chain(
+    scale_by_adadelta(config.adadelta_rho, config.adadelta_eps),
+    optax.scale_by_learning_rate(config.learning_rate),
   )
   if all(multiple == 1 for multiple in jax.tree.leaves(multipliers)):
     return adadelta
   return optax.chain(adadelta, _scale_by(multipliers))
+
+
+def scale_by_adadelta(rho: float, eps: float) -> optax.GradientTransformation:
+  """`optax.scale_by_adadelta` with one root of a quotient instead of two.
+
+  XLA makes a reciprocal root of optax's quotient of roots, and takes ten times
+  as long for that on CPUs: half the time of a training step.
+
+  Args:
+    rho: what the running averages of squares keep at a step.
+    eps: added to them.
+  """
+
+  def update(
+    grads: Any, state: optax.ScaleByAdaDeltaState, params: Any = None
+  ) -> tuple[Any, optax.ScaleByAdaDeltaState]:
+    del params
+
+    def follow(average: jax.Array, x: jax.Array) -> jax.Array:
+      return rho * average + (1 - rho) * x**2
+
+    e_g = jax.tree.map(follow, state.e_g, grads)
+    updates = jax.tree.map(
+      lambda g, e_x, e_g: g * jnp.sqrt((e_x + eps) / (e_g + eps)),
+      grads,
+      state.e_x,
+      e_g,
+    )
+    e_x = jax.tree.map(follow, state.e_x, updates)
+    return updates, optax.ScaleByAdaDeltaState(e_g=e_g, e_x=e_x)
+
+  init = optax.scale_by_adadelta(rho, eps).init
+  return optax.GradientTransformation(init, update)
 
 
 def rate_multipliers(

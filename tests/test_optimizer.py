@@ -32,6 +32,20 @@ def test_adadelta_against_its_recurrence():
     np.testing.assert_allclose(updates['beta'], -0.3 * delta, rtol=1e-5)
 
 
+def test_adadelta_is_that_of_optax():
+  rng = np.random.default_rng(0)
+  ours = create_optimizer(tiny.make_run_config(learning_rate=0.3), PARAMS)
+  optax_s = optax.adadelta(0.3, rho=0.9, eps=1e-6)
+  states = [tx.init(PARAMS) for tx in (ours, optax_s)]
+  for scale in (1e-6, 1.0, 1e3, 0.0):
+    grads = jax.tree.map(lambda x: scale * rng.normal(size=x.shape), PARAMS)  # noqa: B023
+    found, states[0] = ours.update(grads, states[0], PARAMS)
+    expected, states[1] = optax_s.update(grads, states[1], PARAMS)
+    jax.tree.map(
+      lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), found, expected
+    )
+
+
 def test_the_first_pattern_found_gives_the_rate():
   plain = update()
   grouped = update(
