@@ -15,7 +15,7 @@ from moda_jax.data.classes import match_classes
 from moda_jax.data.domains import Domains
 from moda_jax.data.load import load_domains
 from moda_jax.errors import UserError
-from moda_jax.evaluate import Evaluator
+from moda_jax.evaluate import Evaluator, dense
 from moda_jax.optimizer import create_optimizer
 from moda_jax.step import (
   DEVICES,
@@ -90,7 +90,7 @@ class Experiment:
       self.method,
       lambda params: create_optimizer(config, params),
       jax.random.key(config.seed),
-      self.domains.target.inputs[:1],
+      dense(self.domains.target.inputs[:1]),
     )
     if self.devices > 1:
       # Where the step leaves it: else the second step compiles anew.
