@@ -36,6 +36,11 @@ def main() -> None:
       f'--methods names {sorted(unknown)}; known are '
       f'{", ".join(objectives.METHODS)}.'
     )
+  if _CONFIG.value.seeds > 1:
+    raise UserError(
+      f'config.seeds = {_CONFIG.value.seeds}: here each run has one seed; say '
+      'with --seeds how many runs a method has.'
+    )
   accuracies = {method: [] for method in _METHODS.value}
   cautions = {}
   for seed in range(_SEEDS.value):
