@@ -5,6 +5,9 @@ along a first axis, as are their batches; the step of one run is vmapped over
 them. The number of the step is one for all, so that the loop sees a run like
 any other. A run differs from its single run by rounding alone. With a single
 seed nothing is stacked.
+
+This is meant for dense networks. Convolutions become grouped ones, which are
+slow on a CPU: there, train convolutional networks one seed after the other.
 """
 
 from collections.abc import Callable, Sequence
