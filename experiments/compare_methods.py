@@ -42,6 +42,11 @@ def main() -> None:
   targets = _TARGETS.value or [config.target]
   _check(_METHODS.value, objectives.METHODS, '--methods')
   _check(targets, config.datasets, '--targets')
+  if config.seeds > 1:
+    raise UserError(
+      f'config.seeds = {config.seeds}: here each run has one seed; say with '
+      '--seeds how many runs a method has.'
+    )
   results: Results = {t: {m: [] for m in _METHODS.value} for t in targets}
   for seed in range(_SEEDS.value):
     for target in targets:

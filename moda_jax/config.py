@@ -28,6 +28,7 @@ def base_config() -> ml_collections.ConfigDict:
       'experiment': '',
       'method': 'moda_fm',
       'seed': 0,
+      'seeds': 1,  # how many train side by side, from `seed` on
       # Domains. `datasets` gives the TFDS names that may serve a domain,
       # separated by commas: the first one that is prepared is taken.
       'sources': (),
@@ -87,6 +88,18 @@ def base_config() -> ml_collections.ConfigDict:
       'eval_batch_size': 500,
     }
   )
+
+
+def split_seeds(
+  config: ml_collections.ConfigDict,
+) -> list[ml_collections.ConfigDict]:
+  """Returns the configs of the single runs that `config.seeds` stands for."""
+  configs = []
+  for seed in range(config.seed, config.seed + config.seeds):
+    single = config.copy_and_resolve_references()
+    single.seed, single.seeds = seed, 1
+    configs.append(single)
+  return configs
 
 
 def apply_argument(
@@ -187,6 +200,7 @@ def check(config: ml_collections.ConfigDict) -> None:
     _require(positive, config, name, 'a finite number above 0')
   _require(0 <= config.adadelta_rho < 1, config, 'adadelta_rho', 'in [0, 1)')
   for name in (
+    'seeds',
     'batch_size',
     'moe_rank',
     'log_every',

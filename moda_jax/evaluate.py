@@ -1,5 +1,6 @@
 """Exact accuracy on a whole split, on one device or several."""
 
+import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,6 +14,12 @@ from moda_jax.objectives.method import Method
 from moda_jax.step import TrainState, as_float, compile_step
 
 ACCURACY = 'target/accuracy'
+DEVIATION = 'target/accuracy_sd'  # over seeds, where there are several
+
+
+def seed_accuracy(seed: int) -> str:
+  """The name of one seed's accuracy, where there are several."""
+  return f'{ACCURACY}/seed_{seed}'
 
 
 class Evaluator:
@@ -30,12 +37,18 @@ class Evaluator:
         padded and masked.
       devices: how many devices share a batch.
     """
-    self._method = method
+    self.method = method
     self._domains = domains
     self._devices = devices
     self._batch_size = -(-batch_size // devices) * devices
     self._count_step = compile_step(_make_count_fn(method), devices)
     self._add_step = compile_step(_make_add_fn(method), devices)
+
+  def for_domains(self, domains: Domains) -> 'Evaluator':
+    """Returns the same for other examples, with nothing compiled anew."""
+    other = copy.copy(self)
+    other._domains = domains
+    return other
 
   def accuracies(self, state: TrainState) -> dict[str, float]:
     """Returns the share classified right, by the metric's name.
@@ -49,7 +62,7 @@ class Evaluator:
     state = self.prepare(state)
     counts = [self._count_step(state, b) for b in self._test_batches()]
     shares = np.sum(jax.device_get(counts), axis=0) / self._test_size
-    names = self._method.predictors
+    names = self.method.predictors
     if not names:
       return {ACCURACY: float(shares)}
     each = {
@@ -59,9 +72,9 @@ class Evaluator:
 
   def prepare(self, state: TrainState) -> TrainState:
     """Shows the method all source examples, where it asks for them."""
-    if not self._method.reads_source_sets:
+    if not self.method.reads_source_sets:
       return state
-    reset = self._method.reset_source_sets(state.method_state)
+    reset = self.method.reset_source_sets(state.method_state)
     state = state.replace(method_state=reset)
     for batch in self._source_batches():
       state = state.replace(method_state=self._add_step(state, batch))

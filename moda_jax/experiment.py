@@ -1,19 +1,20 @@
 """A config made into data, a method and compiled functions."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
 import ml_collections
+import optax
 import tensorflow as tf
 
 from moda_jax import config as config_lib
-from moda_jax import objectives
+from moda_jax import objectives, several_seeds
 from moda_jax.data import batches, randaugment
 from moda_jax.data.classes import match_classes
 from moda_jax.data.domains import Domains
-from moda_jax.data.load import load_domains
+from moda_jax.data.load import load_domains, load_for_each
 from moda_jax.errors import UserError
 from moda_jax.evaluate import Evaluator, dense
 from moda_jax.models.create import create_networks
@@ -25,7 +26,6 @@ from moda_jax.step import (
   as_float,
   compile_step,
   create_train_state,
-  make_train_step,
 )
 
 _log = logging.getLogger(__name__)
@@ -34,13 +34,16 @@ _log = logging.getLogger(__name__)
 class Experiment:
   """Everything a run needs but its folder.
 
+  With `config.seeds` above 1 it is several runs side by side, see
+  `moda_jax.several_seeds`; what is shown of data is then the first one's.
+
   Attributes:
     config: checked.
     devices: how many share a batch.
-    domains: the data.
+    domains: the data, of the first seed.
     method: the objective.
     total_steps: the length of training.
-    images_per_step: over all domains and views.
+    images_per_step: over all domains, views and seeds.
     initial_state: the state before the first step.
     train_step: `(state, batch) -> (state, metrics)`, compiled; the state given
       is consumed.
@@ -65,7 +68,9 @@ class Experiment:
     method = _choose_method(config.method)
     self.config = config
     self.devices = _count_devices(config.batch_size, devices)
-    self.domains = match_classes(data or load_domains(config))
+    configs = config_lib.split_seeds(config)
+    domains = _load(configs, data)
+    self.domains = domains[0]
     _check_labels(self.domains, method)
     epoch = batches.epoch_steps(self.domains, config.batch_size)
     self.total_steps = config.steps or config.epochs * epoch
@@ -85,45 +90,74 @@ class Experiment:
       )
     sources = len(config.sources) if method.reads_sources else 0
     groups = sources + len(method.views)
-    self.images_per_step = groups * config.batch_size
-    self.batch_fn = batches.make_batch_fn(self.domains, method, config)
-    self.initial_state, tx = create_train_state(
-      self.method,
-      lambda params: create_optimizer(config, params),
-      jax.random.key(config.seed),
-      dense(self.domains.target.inputs[:1]),
+    self.images_per_step = config.seeds * groups * config.batch_size
+    self.batch_fn = batches.make_stacked_batch_fn(domains, method, configs)
+    rngs = [jax.random.key(single.seed) for single in configs]
+    created = [self._create_state(rng, weights) for rng in rngs]
+    tx = created[0][1]
+    self.initial_state = self._place(
+      several_seeds.stack_states([state for state, _ in created])
     )
-    if weights is not None:
-      self.initial_state = _start_from(weights, self.initial_state)
-    if self.devices > 1:
-      # Where the step leaves it: else the second step compiles anew.
-      self.initial_state = jax.device_put(
-        self.initial_state, batches.over_devices(self.devices, split=False)
-      )
     self.train_step = compile_step(
-      make_train_step(self.method, tx, config.seed),
+      several_seeds.make_step(self.method, tx, rngs),
       self.devices,
       donate_state=True,
     )
     self._predict = jax.jit(
-      lambda params, state, x: self.method.predict(params, state, as_float(x))
+      several_seeds.average_predictions(
+        lambda params, state, x: self.method.predict(
+          params, state, as_float(x)
+        ),
+        config.seeds,
+      )
     )
-    self.evaluator = Evaluator(
+    evaluator = Evaluator(
       self.method, self.domains, config.eval_batch_size, self.devices
+    )
+    by_seed = {c.seed: d for c, d in zip(configs, domains, strict=True)}
+    self.evaluator = several_seeds.make_evaluator(evaluator, by_seed)
+
+  def _create_state(
+    self, rng: jax.Array, weights: Pretrained | None
+  ) -> tuple[TrainState, optax.GradientTransformation]:
+    state, tx = create_train_state(
+      self.method,
+      lambda params: create_optimizer(self.config, params),
+      rng,
+      dense(self.domains.target.inputs[:1]),
+    )
+    if weights is None:
+      return state, tx
+    params, method_state = put_into(weights, state.params, state.method_state)
+    return state.replace(params=params, method_state=method_state), tx
+
+  def _place(self, state: TrainState) -> TrainState:
+    """Where the step leaves it: else the second step compiles anew."""
+    if self.devices == 1:
+      return state
+    return jax.device_put(
+      state, batches.over_devices(self.devices, split=False)
     )
 
   def make_batches(self, start: int) -> Iterator[Any]:
     """Yields the batches of the steps from `start` on, on the devices."""
     made = batches.make_batches(self.batch_fn, start, self.total_steps)
-    return batches.prefetch_to_device(made, self.devices)
+    return batches.prefetch_to_device(
+      made, self.devices, stacked=self.config.seeds > 1
+    )
 
   def make_batch(self, step: int) -> batches.Batch:
-    """Returns one batch as NumPy arrays, not split."""
+    """Returns one batch as NumPy arrays, not split; the first seed's."""
     batch = self.batch_fn(tf.constant(step, tf.int64))
+    if self.config.seeds > 1:
+      batch = jax.tree.map(lambda x: x[0], batch)
     return jax.tree.map(lambda x: x.numpy(), batch)
 
   def predict(self, state: TrainState, inputs: Any) -> Any:
-    """Returns what the method predicts for inputs `[B, …]`."""
+    """Returns what the method predicts for inputs `[B, …]`.
+
+    Of several seeds it is the mean of their probabilities.
+    """
     state = self.evaluator.prepare(state)
     return self._predict(state.params, state.method_state, inputs)
 
@@ -137,9 +171,14 @@ def _choose_method(name: str) -> type[objectives.Method]:
   return objectives.METHODS[name]
 
 
-def _start_from(weights: Pretrained, state: TrainState) -> TrainState:
-  params, method_state = put_into(weights, state.params, state.method_state)
-  return state.replace(params=params, method_state=method_state)
+def _load(
+  configs: Sequence[ml_collections.ConfigDict], data: Domains | None
+) -> list[Domains]:
+  """The domains of each run: the same where they are given or all is taken."""
+  if data or not configs[0].samples:
+    loaded = data or load_domains(configs[0])
+    return [match_classes(loaded)] * len(configs)
+  return [match_classes(domains) for domains in load_for_each(configs)]
 
 
 def _check_labels(domains: Domains, method: type[objectives.Method]) -> None:

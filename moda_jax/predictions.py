@@ -26,7 +26,8 @@ def write_predictions(
 
   One line an example of the target: its file, or its place where it has no
   name, the most probable class, and how probable. A method that gives several
-  predictions is read by their mean.
+  predictions is read by their mean, and so are several seeds; where these have
+  test examples of their own, those of the first seed are predicted.
   """
   experiment, state = train.restore(config, workdir, data)
   test = experiment.domains.test

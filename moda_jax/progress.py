@@ -120,8 +120,18 @@ def progress_line(step: int, total: int, metrics: dict[str, float]) -> str:
   if alpha:
     parts.append('α ' + ' '.join(f'{k} {v:.2f}' for k, v in alpha.items()))
   if 'target/accuracy' in metrics:
-    parts.append(f'target accuracy {100 * metrics["target/accuracy"]:.2f} %')
+    shown = format_accuracy(
+      metrics['target/accuracy'], metrics.get('target/accuracy_sd')
+    )
+    parts.append(f'target accuracy {shown}')
   return '  '.join(parts)
+
+
+def format_accuracy(accuracy: float, deviation: float | None = None) -> str:
+  """`0.809` to `80.90 %`, and with a deviation to `80.90 ± 1.10 %`."""
+  if deviation is None:
+    return f'{100 * accuracy:.2f} %'
+  return f'{100 * accuracy:.2f} ± {100 * deviation:.2f} %'
 
 
 def format_duration(seconds: float) -> str:

@@ -1,5 +1,6 @@
 """The train state and the compiled step that maps it to the next."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -36,7 +37,7 @@ def create_train_state(
   x: jax.Array,
 ) -> tuple[TrainState, optax.GradientTransformation]:
   """Initialises parameters for inputs like `x` (`[B, …]`) and optimizer."""
-  params, method_state = jax.jit(method.init)(rng, as_float(x))
+  params, method_state = _init(method, rng, as_float(x))
   tx = make_optimizer(params)
   state = TrainState(
     jnp.zeros((), jnp.int32), params, tx.init(params), method_state
@@ -44,19 +45,30 @@ def create_train_state(
   return state, tx
 
 
+@functools.partial(jax.jit, static_argnums=0)  # compiled once for all seeds
+def _init(method: Method, rng: jax.Array, x: jax.Array) -> tuple[Params, State]:
+  return method.init(rng, x)
+
+
 TrainStep = Callable[[TrainState, Batch], tuple[TrainState, Metrics]]
 
 
 def make_train_step(
-  method: Method, tx: optax.GradientTransformation, seed: int
+  method: Method, tx: optax.GradientTransformation, rng: jax.Array
 ) -> TrainStep:
-  """Returns the step as a pure function, not yet compiled."""
+  """Returns the step as a pure function, not yet compiled.
+
+  Args:
+    method: gives the loss.
+    tx: the optimizer.
+    rng: the key that every step's own is folded from.
+  """
 
   def train_step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
-    rng = jax.random.fold_in(jax.random.key(seed), state.step)
+    step_rng = jax.random.fold_in(rng, state.step)
     grad_fn = jax.value_and_grad(method.loss, has_aux=True)
     (loss, (metrics, method_state)), grads = grad_fn(
-      state.params, state.method_state, as_float(batch), rng, state.step
+      state.params, state.method_state, as_float(batch), step_rng, state.step
     )
     # Exact only because the losses were averaged before, see Method.
     grads, method_state = method.across_devices((grads, method_state))

@@ -13,9 +13,9 @@ import ml_collections
 
 from moda_jax.data.domains import Domains
 from moda_jax.errors import Interrupted, NonFiniteError, UserError
-from moda_jax.evaluate import ACCURACY
+from moda_jax.evaluate import ACCURACY, DEVIATION, seed_accuracy
 from moda_jax.experiment import Experiment
-from moda_jax.progress import MetricsBuffer, Progress, select
+from moda_jax.progress import MetricsBuffer, Progress, format_accuracy
 from moda_jax.step import TrainState
 from moda_jax.workdir import Workdir
 
@@ -31,9 +31,12 @@ class Outcome(NamedTuple):
     accuracy: on the target's test examples, after the last step; for a method
       with several predictions the best of them, chosen with target labels.
       None where the labels of the target are not known.
+      Of several seeds it is their mean.
     by_predictor: each prediction's accuracy, for such a method.
     best_accuracy: the best over time: chosen with target labels, so no
       estimate of what the method reaches without them.
+    by_seed: each seed's accuracy, where there are several.
+    deviation: the standard deviation of these; None for a single seed.
   """
 
   experiment: Experiment
@@ -41,6 +44,8 @@ class Outcome(NamedTuple):
   accuracy: float | None
   by_predictor: dict[str, float]
   best_accuracy: float | None
+  by_seed: dict[int, float]
+  deviation: float | None
 
 
 def train(
@@ -78,25 +83,41 @@ def train(
     experiment=experiment,
     state=state,
     accuracy=last.get(ACCURACY),
-    by_predictor=select(last, f'{ACCURACY}/'),
+    by_predictor={
+      name: last[f'{ACCURACY}/{name}']
+      for name in experiment.method.predictors
+      if last
+    },
     best_accuracy=max((m[ACCURACY] for m in evaluations), default=None),
+    by_seed=_select_seeds(config, last),
+    deviation=last.get(DEVIATION),
   )
   _log_outcome(outcome)
   return outcome
 
 
+def _select_seeds(
+  config: ml_collections.ConfigDict, metrics: dict[str, float]
+) -> dict[int, float]:
+  seeds = range(config.seed, config.seed + config.seeds)
+  named = {seed: metrics.get(seed_accuracy(seed)) for seed in seeds}
+  return {seed: value for seed, value in named.items() if value is not None}
+
+
 def _log_outcome(outcome: Outcome) -> None:
   for name, accuracy in outcome.by_predictor.items():
     _log.info('target accuracy from %s alone %.2f %%', name, 100 * accuracy)
+  for seed, accuracy in outcome.by_seed.items():
+    _log.info('target accuracy of seed %d %.2f %%', seed, 100 * accuracy)
   if outcome.experiment.method.caution:
     _log.warning('mind: %s', outcome.experiment.method.caution)
   if outcome.accuracy is None:
     _log.info('no accuracy: the labels of the target are not known')
     return
   _log.info(
-    'target accuracy %.2f %% at the last step (best over time, chosen with '
-    'target labels: %.2f %%)',
-    100 * outcome.accuracy,
+    'target accuracy %s at the last step (best over time, chosen with target '
+    'labels: %.2f %%)',
+    format_accuracy(outcome.accuracy, outcome.deviation),
     100 * outcome.best_accuracy,
   )
 
@@ -106,18 +127,23 @@ def evaluate(
   workdir: str | os.PathLike,
   data: Domains | None = None,
 ) -> float:
-  """Returns the target accuracy of the last checkpoint in `workdir`."""
+  """Returns the target accuracy of the last checkpoint in `workdir`.
+
+  Of several seeds it is their mean.
+  """
   experiment, state = restore(config, workdir, data)
   if experiment.domains.test.labels is None:
     raise UserError(
       f"The labels of the target '{config.target}' are not known: there is "
       'nothing to evaluate on; --mode=predict writes what is predicted.'
     )
-  accuracy = experiment.evaluator.accuracies(state)[ACCURACY]
+  accuracies = experiment.evaluator.accuracies(state)
   _log.info(
-    'target accuracy %.2f %% at step %d', 100 * accuracy, int(state.step)
+    'target accuracy %s at step %d',
+    format_accuracy(accuracies[ACCURACY], accuracies.get(DEVIATION)),
+    int(state.step),
   )
-  return accuracy
+  return accuracies[ACCURACY]
 
 
 def restore(

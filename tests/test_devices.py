@@ -65,7 +65,9 @@ def run(name, devices, config, all_batches):
   )
   train_state = jax.tree.map(in_float64, train_state)
   train_step = step_lib.compile_step(
-    step_lib.make_train_step(method, tx, seed=0), devices, donate_state=True
+    step_lib.make_train_step(method, tx, jax.random.key(0)),
+    devices,
+    donate_state=True,
   )
   history = []
   for batch in all_batches:

@@ -190,6 +190,13 @@ def test_collapse_of_the_weights_is_told_once(tmp_path, monkeypatch, caplog):
   assert 'mu_s' in told[0]
 
 
+def test_sparse_features_are_trained_on_and_evaluated(tmp_path):
+  config = tiny.make_run_config(network='reviews', width=0.05)
+  data = tiny.make_sparse_domains()
+  outcome = train.train(config, tmp_path, data, devices=1)
+  assert 0 <= outcome.accuracy <= 1
+
+
 def test_the_batch_must_divide_by_the_devices(tmp_path):
   with pytest.raises(UserError, match=r'batch_size = 8 .* devices, 3'):
     run(tmp_path, devices=3)

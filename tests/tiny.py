@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import ml_collections
 import numpy as np
+import scipy.sparse
 from flax import linen as nn
 
 from moda_jax.config import base_config
@@ -116,6 +117,19 @@ def make_domains(sizes=(40, 24, 30, 32, 21), seed=0):
   names = ('a', 'b', 'c', 't', 't')
   made = [make(*pair) for pair in zip(names, sizes, strict=True)]
   return Domains(tuple(made[:3]), made[3], made[4])
+
+
+def make_sparse_domains(features=50, seed=0):
+  """The same domains with sparse counts of words for inputs."""
+  rng = np.random.default_rng(seed)
+
+  def make(domain):
+    counts = rng.poisson(0.2, (domain.size, features)).astype(np.float32)
+    return domain._replace(inputs=scipy.sparse.csr_array(counts))
+
+  made = make_domains()
+  sources = tuple(make(domain) for domain in made.sources)
+  return Domains(sources, make(made.target), make(made.test))
 
 
 def make_run_config(**values):

@@ -6,7 +6,7 @@ A batch is `{'source': {'weak': [M, B, …], 'label': [M, B]}, 'target': {view:
 
 import collections
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -22,16 +22,65 @@ from moda_jax.objectives import Method
 _MADE_AHEAD = 4  # batches, beside those on their way to the device
 Batch = dict[str, dict[str, Any]]
 BatchFn = Callable[[tf.Tensor], Batch]
+_GatherFn = Callable[[tf.Tensor], tf.Tensor]
 
 
 def make_batch_fn(
   domains: Domains, method: type[Method], config: ml_collections.ConfigDict
 ) -> BatchFn:
   """Returns the function from a step (int64 scalar) to its batch."""
+  return _make_batch_fn(domains, method, config, _make_gather_fn)
+
+
+def make_stacked_batch_fn(
+  domains: Sequence[Domains],
+  method: type[Method],
+  configs: Sequence[ml_collections.ConfigDict],
+) -> BatchFn:
+  """Returns the same for several runs, the first axis of every array theirs.
+
+  A single run's is not stacked.
+
+  Args:
+    domains: of each run; what is the same array is held in memory once.
+    method: of all runs.
+    configs: of each run, different in the seed alone.
+  """
+  if len(configs) == 1:
+    return make_batch_fn(domains[0], method, configs[0])
+  held = {}  # by the identity of what was copied
+
+  def make_gather_fn(inputs: Any) -> _GatherFn:
+    if id(inputs) not in held:
+      held[id(inputs)] = _make_gather_fn(inputs)
+    return held[id(inputs)]
+
+  batch_fns = [
+    _make_batch_fn(own, method, config, make_gather_fn)
+    for own, config in zip(domains, configs, strict=True)
+  ]
+
+  def batch_fn(step: tf.Tensor) -> Batch:
+    made = [own(step) for own in batch_fns]
+    return tf.nest.map_structure(lambda *arrays: tf.stack(arrays), *made)
+
+  return batch_fn
+
+
+def _make_batch_fn(
+  domains: Domains,
+  method: type[Method],
+  config: ml_collections.ConfigDict,
+  make_gather_fn: Callable[[Any], _GatherFn],
+) -> BatchFn:
   views = Views(config, augment_weak='strong' in method.views)
   sources = domains.sources if method.reads_sources else ()
-  pick_source = [_make_pick_fn(domain, config) for domain in sources]
-  pick_target = _make_pick_fn(domains.target, config)
+  pick_source = [
+    _make_pick_fn(domain, config, make_gather_fn(domain.inputs))
+    for domain in sources
+  ]
+  target_gather_fn = make_gather_fn(domains.target.inputs)
+  pick_target = _make_pick_fn(domains.target, config, target_gather_fn)
 
   def batch_fn(step: tf.Tensor) -> Batch:
     picked = [pick(step) for pick in pick_source]
@@ -58,10 +107,9 @@ def make_batch_fn(
 
 
 def _make_pick_fn(
-  domain: Domain, config: ml_collections.ConfigDict
+  domain: Domain, config: ml_collections.ConfigDict, gather: _GatherFn
 ) -> Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]:
   seed = seeds.stream(config.seed, f'order of {domain.name}')
-  gather = _make_gather_fn(domain.inputs)
   unknown = np.full(domain.size, -1, np.int32)
   labels = tf.constant(unknown if domain.labels is None else domain.labels)
 
@@ -74,7 +122,7 @@ def _make_pick_fn(
   return pick
 
 
-def _make_gather_fn(inputs: Any) -> Callable[[tf.Tensor], tf.Tensor]:
+def _make_gather_fn(inputs: Any) -> _GatherFn:
   """From places to the inputs there; sparse rows become dense only here."""
   if not scipy.sparse.issparse(inputs):
     held = tf.constant(inputs)
@@ -163,30 +211,40 @@ def make_batches(batch_fn: BatchFn, start: int, stop: int) -> Iterator[Batch]:
   return dataset.prefetch(_MADE_AHEAD).as_numpy_iterator()
 
 
-def split_over_devices(batch: Batch, devices: int) -> Batch:
-  """Puts an axis of devices in front of every array, B split over it."""
+def split_over_devices(
+  batch: Batch, devices: int, stacked: bool = False
+) -> Batch:
+  """Puts an axis of devices in front of every array, B split over it.
+
+  Args:
+    batch: as NumPy arrays.
+    devices: how many; they divide B.
+    stacked: whether the batch is one of `make_stacked_batch_fn`.
+  """
 
   def split(x: np.ndarray, axis: int) -> np.ndarray:
     shape = (*x.shape[:axis], devices, -1, *x.shape[axis + 1 :])
     return np.moveaxis(x.reshape(shape), axis, 0)
 
   return {
-    'source': {k: split(x, 1) for k, x in batch['source'].items()},
-    'target': {k: split(x, 0) for k, x in batch['target'].items()},
+    'source': {k: split(x, stacked + 1) for k, x in batch['source'].items()},
+    'target': {k: split(x, int(stacked)) for k, x in batch['target'].items()},
   }
 
 
 def prefetch_to_device(
-  batches: Iterable[Batch], devices: int, ahead: int = 2
+  batches: Iterable[Batch],
+  devices: int,
+  stacked: bool = False,
+  ahead: int = 2,
 ) -> Iterator[Any]:
   """Yields the batches on the devices, transfers begun `ahead` early."""
   split = over_devices(devices, split=True)
   queue = collections.deque()
   for batch in batches:
     if devices > 1:
-      queue.append(jax.device_put(split_over_devices(batch, devices), split))
-    else:
-      queue.append(jax.device_put(batch))
+      batch = split_over_devices(batch, devices, stacked)
+    queue.append(jax.device_put(batch, split if devices > 1 else None))
     if len(queue) > ahead:
       yield queue.popleft()
   yield from queue

@@ -1,6 +1,7 @@
 """Loads a config's domains: read, drawn by seed, made ready for the network."""
 
 import logging
+from collections.abc import Sequence
 
 import ml_collections
 import numpy as np
@@ -21,21 +22,38 @@ def load_domains(config: ml_collections.ConfigDict) -> Domains:
   tells what is evaluated: the target's test split ('split'), its training
   examples themselves ('target'), or those that were not drawn ('rest').
   """
-  sources = tuple(_draw(_read(config, s), config)[0] for s in config.sources)
-  target, rest = _draw(_read(config, config.target), config)
+  return load_for_each([config])[0]
+
+
+def load_for_each(
+  configs: Sequence[ml_collections.ConfigDict],
+) -> list[Domains]:
+  """Loads for configs that differ in their seed alone, reading only once."""
+  config = configs[0]
+  sources = []  # of each source its draws
+  for name in config.sources:
+    source = _read(config, name)
+    sources.append([_draw(source, c)[0] for c in configs])
+  target = _read(config, config.target)
+  targets = [_draw(target, c) for c in configs]
   if config.test == 'split':
-    test = _read(config, config.target, 'test')
+    tests = [_read(config, config.target, 'test')] * len(configs)
   else:
-    test = rest if config.test == 'rest' else target
-  if not test.size:
+    tests = [rest if config.test == 'rest' else own for own, rest in targets]
+  if not tests[0].size:
     raise UserError(
       f"config.test = 'rest', but all {target.size} examples of the target "
       f"'{target.name}' are drawn by config.samples = {config.samples}; draw "
       'fewer.'
     )
-  domains = Domains(sources, target, test)
-  _log_sizes(domains)
-  return features.make_ready(domains, config)
+  made = [
+    Domains(own_sources, own_target, test)
+    for own_sources, (own_target, _), test in zip(
+      zip(*sources, strict=True), targets, tests, strict=True
+    )
+  ]
+  _log_sizes(made[0])
+  return [features.make_ready(domains, config) for domains in made]
 
 
 def _read(

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from moda_jax.progress import format_accuracy
 from moda_jax.report import plots
 from moda_jax.train import Outcome
 from moda_jax.workdir import read_metrics
@@ -71,7 +72,10 @@ def write_page(
 
 
 def collect_samples(outcome: Outcome) -> plots.ViewSamples | None:
-  """Target images as the method saw them, where these are images."""
+  """Target images as the method saw them, where these are images.
+
+  Of several seeds the first one's, with what all of them predict on average.
+  """
   experiment = outcome.experiment
   target = experiment.make_batch(0)['target']
   views = {k: target[k][:_SAMPLES] for k in experiment.method.views}
@@ -92,8 +96,15 @@ def collect_samples(outcome: Outcome) -> plots.ViewSamples | None:
 
 def _results(runs: dict[str, tuple[Outcome, pathlib.Path]], target: str) -> str:
   rows = ''.join(
-    _row(name, o.accuracy, o.best_accuracy, o.experiment.method.caution)
+    _row(
+      name,
+      o.accuracy,
+      o.best_accuracy,
+      o.experiment.method.caution,
+      o.deviation,
+    )
     + ''.join(_row(f'{name} from {k}', v) for k, v in o.by_predictor.items())
+    + ''.join(_row(f'{name}, seed {k}', v) for k, v in o.by_seed.items())
     for name, (o, _) in runs.items()
   )
   return (
@@ -108,9 +119,12 @@ def _row(
   accuracy: float | None,
   best: float | None = None,
   caution: str = '',
+  deviation: float | None = None,
 ) -> str:
   over_time = '' if best is None else f'{100 * best:.2f} %'
-  shown = 'no labels' if accuracy is None else f'{100 * accuracy:.2f} %'
+  shown = 'no labels'
+  if accuracy is not None:
+    shown = format_accuracy(accuracy, deviation)
   return (
     f'<tr><td>{html.escape(name)}</td><td>{shown}</td>'
     f'<td class="note">{over_time}</td><td>{caution}</td></tr>'
