@@ -73,7 +73,7 @@ def make_train_step(
     # Exact only because the losses were averaged before, see Method.
     grads, method_state = method.across_devices((grads, method_state))
     updates, opt_state = tx.update(grads, state.opt_state, state.params)
-    metrics |= {'loss': loss, 'gradient_norm': optax.tree.norm(grads)}
+    metrics |= {'loss': loss, 'gradient_norm': _norm(grads)}
     state = TrainState(
       step=state.step + 1,
       params=optax.apply_updates(state.params, updates),
@@ -83,6 +83,11 @@ def make_train_step(
     return state, metrics
 
   return train_step
+
+
+def _norm(tree: Any) -> jax.Array:
+  """The L2 norm of all leaves; products are faster than sums on CPUs."""
+  return jnp.sqrt(sum(jnp.vdot(x, x) for x in jax.tree.leaves(tree)))
 
 
 def compile_step(
