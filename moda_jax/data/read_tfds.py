@@ -14,6 +14,7 @@ from moda_jax.datasets import preparation
 from moda_jax.errors import UserError
 
 _log = logging.getLogger(__name__)
+_ROWS = 512
 
 
 def read_tfds(
@@ -56,17 +57,20 @@ def read_tfds(
 def _read_sparse(
   builder: tfds.core.DatasetBuilder, split: str
 ) -> tuple[scipy.sparse.csr_array, np.ndarray]:
-  loaded = list(tfds.as_numpy(builder.as_dataset(split=split)))
-  sizes = [len(example['indices']) for example in loaded]
+  # Many rows at once: one by one they take five times as long.
+  batches = list(builder.as_dataset(split=split).ragged_batch(_ROWS))
+  sizes = np.concatenate([b['indices'].row_lengths() for b in batches])
   matrix = scipy.sparse.csr_array(
     (
-      np.concatenate([x['counts'] for x in loaded]).astype(np.float32),
-      np.concatenate([x['indices'] for x in loaded]),
+      np.concatenate([b['counts'].flat_values for b in batches]).astype(
+        np.float32
+      ),
+      np.concatenate([b['indices'].flat_values for b in batches]),
       np.cumsum([0, *sizes]),
     ),
-    shape=(len(loaded), builder.info.metadata['features']),
+    shape=(len(sizes), builder.info.metadata['features']),
   )
-  return matrix, np.asarray([example['label'] for example in loaded])
+  return matrix, np.concatenate([b['label'] for b in batches])
 
 
 def _read_one_by_one(
