@@ -4,17 +4,19 @@
     --config=configs/mini.py:mnistm,steps=1000 --workdir=runs/compare
 
 Each domain in --targets is the target in turn, the others are its sources; the
-config's own target alone unless told. Writes `table.json` and `table.md` after
-every run, with the command that made them and, where the paper has the same
-experiment, its figures. Finished runs are kept: the same command goes on where
-it was interrupted.
+config's own target alone unless told. Writes a table after every run, as .json
+and as .md, with the command that made it and, where the paper has the same
+experiment, its figures. The same command goes on where it was interrupted:
+runs that the table has are not trained again.
 """
 
+import itertools
 import json
 import pathlib
 import shlex
 import sys
 import time
+from collections.abc import Iterable, Sequence
 
 import ml_collections
 import numpy as np
@@ -25,39 +27,64 @@ from experiments.published import published
 from moda_jax import cli, objectives, train
 from moda_jax.errors import UserError
 
-_CONFIG = config_flags.DEFINE_config_file('config', None, 'The experiment.')
-_METHODS = flags.DEFINE_list(
-  'methods', list(objectives.METHODS), 'Which methods to train.'
-)
-_TARGETS = flags.DEFINE_list('targets', [], 'Which domains are the target.')
-_SEEDS = flags.DEFINE_integer('seeds', 3, 'Runs a method.', lower_bound=1)
-_WORKDIR = flags.DEFINE_string('workdir', None, 'Runs and tables.')
-
-Results = dict[str, dict[str, list[dict[str, object]]]]
+Run = dict[str, object]  # accuracy, seconds, caution
+Results = dict[str, dict[str, dict[str, Run]]]  # by target, method and seed
 
 
-def main() -> None:
-  """Trains seed by seed, so that a table of all methods is there early."""
-  folder, config = pathlib.Path(_WORKDIR.value), _CONFIG.value
-  targets = _TARGETS.value or [config.target]
-  _check(_METHODS.value, objectives.METHODS, '--methods')
+def compare(
+  config: ml_collections.ConfigDict,
+  targets: Sequence[str],
+  methods: Sequence[str],
+  seeds: int,
+  folder: pathlib.Path,
+  table: pathlib.Path,
+) -> Results:
+  """Trains what the table lacks, seed by seed: all methods are there early.
+
+  Args:
+    config: what the runs have in common.
+    targets: the domains that are the target in turn.
+    methods: names in `moda_jax.objectives.METHODS`.
+    seeds: how many runs each has; the first has seed 0.
+    folder: gets a folder for every run.
+    table: gets `.json` and `.md`, written after every run.
+  """
+  _check(methods, objectives.METHODS, '--methods')
   _check(targets, config.datasets, '--targets')
   if config.seeds > 1:
     raise UserError(
       f'config.seeds = {config.seeds}: here each run has one seed; say with '
       '--seeds how many runs a method has.'
     )
-  results: Results = {t: {m: [] for m in _METHODS.value} for t in targets}
-  for seed in range(_SEEDS.value):
-    for target in targets:
-      for method in _METHODS.value:
-        one = _make_config(config, target, method, seed)
-        path = folder / f'{target}_{method}_{seed}'
-        results[target][method].append(_run(one, path))
-        _write(folder, config.experiment, results)
+  results = _read(table, config)
+  for seed, target, method in itertools.product(range(seeds), targets, methods):
+    runs = results.setdefault(target, {}).setdefault(method, {})
+    if str(seed) not in runs:
+      one = _make_config(config, target, method, seed)
+      runs[str(seed)] = _run(one, folder / f'{target}_{method}_{seed}')
+      _write(table, config, results)
+  return results
 
 
-def _check(given: list[str], known: dict[str, object], flag: str) -> None:
+def _read(table: pathlib.Path, config: ml_collections.ConfigDict) -> Results:
+  """The runs that an earlier call has trained, of the same config."""
+  file = table.with_suffix('.json')
+  if not file.exists():
+    return {}
+  found = json.loads(file.read_text())
+  if found['config'] != _describe(config):
+    raise UserError(f'{file} is of another config; choose another --table.')
+  return found['runs']
+
+
+def _describe(config: ml_collections.ConfigDict) -> dict[str, object]:
+  """What all runs of a table have in common."""
+  varied = ('method', 'seed', 'seeds', 'sources', 'target', 'data_dir')
+  values = json.loads(config.to_json())
+  return {k: v for k, v in values.items() if k not in varied}
+
+
+def _check(given: Sequence[str], known: Iterable[str], flag: str) -> None:
   unknown = sorted(set(given) - set(known))
   if unknown:
     raise UserError(f'{flag} names {unknown}; known are {", ".join(known)}.')
@@ -76,62 +103,46 @@ def _make_config(
   return config
 
 
-def _run(
-  config: ml_collections.ConfigDict, path: pathlib.Path
-) -> dict[str, object]:
-  """Trains, or reads what an earlier call has trained."""
-  file = path / 'result.json'
-  if file.exists():
-    return json.loads(file.read_text())
+def _run(config: ml_collections.ConfigDict, path: pathlib.Path) -> Run:
   start = time.monotonic()
   outcome = train.train(config, path)
-  result = {
+  return {
     'accuracy': outcome.accuracy,
     'seconds': round(time.monotonic() - start, 1),
     'caution': outcome.experiment.method.caution,
   }
-  file.write_text(json.dumps(result) + '\n')
-  return result
 
 
-def _write(folder: pathlib.Path, experiment: str, results: Results) -> None:
+def _write(
+  table: pathlib.Path, config: ml_collections.ConfigDict, results: Results
+) -> None:
   command = f'python -m experiments.compare_methods {shlex.join(sys.argv[1:])}'
-  summary = {
-    'command': command,
-    'target_accuracy': _collect(results, 'accuracy'),
-    'seconds': _collect(results, 'seconds'),
-  }
-  (folder / 'table.json').write_text(json.dumps(summary, indent=2) + '\n')
+  summary = {'command': command, 'config': _describe(config), 'runs': results}
+  table.parent.mkdir(parents=True, exist_ok=True)
+  table.with_suffix('.json').write_text(json.dumps(summary, indent=1) + '\n')
   parts = [f'`{command}`\n']
   for target, methods in results.items():
-    rows = _rows(experiment, target, methods)
+    rows = _rows(config.experiment, target, methods)
     parts.append('\n'.join([f'Target {target}:\n', *rows]) + '\n')
-  (folder / 'table.md').write_text('\n'.join(parts))
-
-
-def _collect(results: Results, key: str) -> dict[str, dict[str, list[float]]]:
-  return {
-    target: {m: [run[key] for run in runs] for m, runs in methods.items()}
-    for target, methods in results.items()
-  }
+  table.with_suffix('.md').write_text('\n'.join(parts))
 
 
 def _rows(
-  experiment: str, target: str, methods: dict[str, list[dict[str, object]]]
+  experiment: str, target: str, methods: dict[str, dict[str, Run]]
 ) -> list[str]:
   rows = [
     '| method | accuracy (%) | paper (%) | runs | seconds a run | |',
     '|---|---|---|---|---|---|',
   ]
-  for method, runs in methods.items():
-    if runs:
-      values = [100 * run['accuracy'] for run in runs]
-      seconds = np.mean([run['seconds'] for run in runs])
-      rows.append(
-        f'| {method} | {np.mean(values):.1f} ± {_deviation(values):.1f} | '
-        f'{published(experiment, method, target)} | {len(runs)} | '
-        f'{seconds:.0f} | {runs[-1]["caution"]} |'
-      )
+  for method, by_seed in methods.items():
+    runs = list(by_seed.values())
+    values = [100 * run['accuracy'] for run in runs]
+    seconds = np.mean([run['seconds'] for run in runs])
+    rows.append(
+      f'| {method} | {np.mean(values):.1f} ± {_deviation(values):.1f} | '
+      f'{published(experiment, method, target)} | {len(runs)} | '
+      f'{seconds:.0f} | {runs[-1]["caution"]} |'
+    )
   return rows
 
 
@@ -141,5 +152,24 @@ def _deviation(values: list[float]) -> float:
 
 
 if __name__ == '__main__':
+  _CONFIG = config_flags.DEFINE_config_file('config', None, 'The experiment.')
+  _METHODS = flags.DEFINE_list(
+    'methods', list(objectives.METHODS), 'Which methods to train.'
+  )
+  _TARGETS = flags.DEFINE_list('targets', [], 'Which domains are the target.')
+  _SEEDS = flags.DEFINE_integer('seeds', 3, 'Runs a method.', lower_bound=1)
+  _WORKDIR = flags.DEFINE_string('workdir', None, 'The runs.')
+  _TABLE = flags.DEFINE_string(
+    'table', None, 'The table without its ending; WORKDIR/table unless told.'
+  )
   flags.mark_flags_as_required(['config', 'workdir'])
-  cli.run(main)
+  cli.run(
+    lambda: compare(
+      _CONFIG.value,
+      _TARGETS.value or [_CONFIG.value.target],
+      _METHODS.value,
+      _SEEDS.value,
+      pathlib.Path(_WORKDIR.value),
+      pathlib.Path(_TABLE.value or f'{_WORKDIR.value}/table'),
+    )
+  )

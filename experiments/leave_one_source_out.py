@@ -23,16 +23,6 @@ from ml_collections import config_flags
 
 from moda_jax import cli, train
 
-_CONFIG = config_flags.DEFINE_config_file('config', None, 'The experiment.')
-_TRIALS = flags.DEFINE_integer(
-  'trials',
-  20,
-  "How many draws; 0 tries the config's own values.",
-  lower_bound=0,
-)
-_SEED = flags.DEFINE_integer('search_seed', 0, 'Seed of the draws.')
-_WORKDIR = flags.DEFINE_string('workdir', None, 'Runs and search.json.')
-
 
 def draw_values(
   search: ml_collections.ConfigDict, seed: int, trial: int
@@ -72,18 +62,26 @@ def run_trial(
   return {'values': values, 'accuracy': accuracies, 'mean_accuracy': mean}
 
 
-def main() -> None:
-  """Runs the trials and writes `search.json` after each."""
-  config, folder = _CONFIG.value, pathlib.Path(_WORKDIR.value)
-  trials = []
-  drawn = [
-    draw_values(config.search, _SEED.value, trial)
-    for trial in range(_TRIALS.value)
-  ]
+def search(
+  config: ml_collections.ConfigDict,
+  trials: int,
+  seed: int,
+  folder: pathlib.Path,
+) -> dict[str, object]:
+  """Runs the trials and writes `search.json` after each; returns the best.
+
+  Args:
+    config: the experiment; its target is not read.
+    trials: how many draws; with 0 the config's own values are tried.
+    seed: of the draws.
+    folder: gets a folder for every trial.
+  """
+  done = []
+  drawn = [draw_values(config.search, seed, trial) for trial in range(trials)]
   for trial, values in enumerate(drawn or [{}]):
     print(f'trial {trial}: {values}')
-    trials.append(run_trial(config, values, folder / f'trial_{trial}'))
-    best = max(trials, key=lambda t: t['mean_accuracy'])
+    done.append(run_trial(config, values, folder / f'trial_{trial}'))
+    best = max(done, key=lambda t: t['mean_accuracy'])
     summary = {
       'command': f'python -m experiments.leave_one_source_out '
       f'{shlex.join(sys.argv[1:])}',
@@ -93,13 +91,28 @@ def main() -> None:
       'steps': config.steps,
       'epochs': config.epochs,
       'best': best,
-      'trials': trials,
+      'trials': done,
     }
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / 'search.json').write_text(json.dumps(summary, indent=2) + '\n')
-    print(json.dumps(trials[-1]))
+    print(json.dumps(done[-1]))
   print('best:', json.dumps(best))
+  return best
 
 
 if __name__ == '__main__':
+  _CONFIG = config_flags.DEFINE_config_file('config', None, 'The experiment.')
+  _TRIALS = flags.DEFINE_integer(
+    'trials',
+    20,
+    "How many draws; 0 tries the config's own values.",
+    lower_bound=0,
+  )
+  _SEED = flags.DEFINE_integer('search_seed', 0, 'Seed of the draws.')
+  _WORKDIR = flags.DEFINE_string('workdir', None, 'Runs and search.json.')
   flags.mark_flags_as_required(['config', 'workdir'])
-  cli.run(main)
+  cli.run(
+    lambda: search(
+      _CONFIG.value, _TRIALS.value, _SEED.value, pathlib.Path(_WORKDIR.value)
+    )
+  )

@@ -1,0 +1,109 @@
+"""The experiments' scripts: what they train, and what they leave alone."""
+
+import json
+import types
+
+import numpy as np
+import pytest
+
+from configs import mini
+from experiments import compare_methods, leave_one_source_out
+from experiments.published import published
+from moda_jax import train
+from moda_jax.errors import UserError
+
+
+@pytest.fixture
+def trained(monkeypatch):
+  """The configs that were trained, each at once and to a made-up accuracy."""
+  configs = []
+
+  def pretend(config, path):
+    del path
+    configs.append(config)
+    method = types.SimpleNamespace(caution='')
+    experiment = types.SimpleNamespace(method=method)
+    accuracy = 0.5 + config.seed / 10 + (config.method == 'fm') / 4
+    return types.SimpleNamespace(accuracy=accuracy, experiment=experiment)
+
+  monkeypatch.setattr(train, 'train', pretend)
+  return configs
+
+
+def compare(tmp_path, methods=('fm', 'moda'), seeds=2, argument='mnistm'):
+  return compare_methods.compare(
+    mini.get_config(argument),
+    ['mnistm', 'uci'],
+    methods,
+    seeds,
+    tmp_path / 'runs',
+    tmp_path / 'made' / 'table',
+  )
+
+
+def test_every_target_method_and_seed_is_trained_once(trained, tmp_path):
+  compare(tmp_path)
+  keys = [(c.target, c.method, c.seed) for c in trained]
+  assert len(set(keys)) == len(keys) == 8
+  for config in trained:
+    assert set(config.sources) == set(mini.DATASETS) - {config.target}
+  text = (tmp_path / 'made' / 'table.md').read_text()
+  assert '| fm | 80.0 ± 7.1 |' in text  # of 0.75 and 0.85
+  assert '| moda | 55.0 ± 7.1 |' in text
+
+
+def test_what_the_table_has_is_not_trained_again(trained, tmp_path):
+  compare(tmp_path, seeds=1)
+  assert len(trained) == 4
+  compare(tmp_path, seeds=2)
+  assert [c.seed for c in trained[4:]] == [1] * 4
+  compare(tmp_path, methods=('fm', 'moda', 'moe'), seeds=2)
+  assert [c.method for c in trained[8:]] == ['moe'] * 4
+  found = json.loads((tmp_path / 'made' / 'table.json').read_text())
+  assert found['runs']['uci']['fm']['1']['accuracy'] == 0.85
+
+
+@pytest.mark.parametrize(
+  ('values', 'named'),
+  [
+    ({'methods': ('fm', 'dan')}, "'dan'"),
+    ({'argument': 'mnistm,seeds=2'}, 'config.seeds = 2'),
+    ({'argument': 'mnistm,tau=0.5'}, 'another config'),
+  ],
+)
+def test_what_cannot_be_compared_is_refused(trained, tmp_path, values, named):
+  compare(tmp_path, seeds=1)
+  before = len(trained)
+  with pytest.raises(UserError, match=named):
+    compare(tmp_path, **values)
+  assert len(trained) == before
+
+
+def test_a_search_never_reads_the_target(trained, tmp_path):
+  config = mini.get_config('mnistm')
+  leave_one_source_out.search(config, 2, 0, tmp_path)
+  assert len(trained) == 6
+  for one in trained:
+    assert one.target in config.sources
+    assert set(one.sources) == set(config.sources) - {one.target}
+    for name, (low, high) in config.search.items():
+      assert low <= one[name] <= high
+  found = json.loads((tmp_path / 'search.json').read_text())
+  assert found['target_never_read'] == 'mnistm'
+  assert len(found['trials']) == 2
+
+
+def test_draws_are_log_uniform_and_repeatable():
+  search = mini.get_config('mnistm').search
+  search.mu_d = (1e-4, 1.0)
+  draws = [leave_one_source_out.draw_values(search, 0, i) for i in range(400)]
+  assert draws[7] == leave_one_source_out.draw_values(search, 0, 7)
+  shares = np.histogram(np.log10([d['mu_d'] for d in draws]), 4, (-4, 0))[0]
+  assert np.all(np.abs(shares - 100) < 40)
+
+
+def test_the_paper_s_figures_stand_beside_ours():
+  assert published('reviews', 'moda_fm', 'books') == '80.9 ± 1.1'
+  assert published('office31', 'mada_ss', 'webcam') == '97.4 ± 0.1'
+  assert published('reviews', 'mada_ss', 'books') == ''
+  assert published('mini digits', 'moda_fm', 'mnistm') == ''
