@@ -1,15 +1,23 @@
 import math
 
 import pytest
+import tensorflow_datasets as tfds
 import tiny
 
-from configs import digits, mini, office31, office31_shrunk, reviews
+from configs import (
+  digits,
+  domainnet,
+  mini,
+  office31,
+  office31_shrunk,
+  reviews,
+)
 from moda_jax import config as config_lib
 from moda_jax.errors import UserError
 
 
 @pytest.mark.parametrize(
-  'module', [digits, mini, office31, office31_shrunk, reviews]
+  'module', [digits, domainnet, mini, office31, office31_shrunk, reviews]
 )
 def test_every_target_has_the_other_domains_as_sources(module):
   for target in module.DATASETS:
@@ -17,6 +25,13 @@ def test_every_target_has_the_other_domains_as_sources(module):
     config_lib.check(config)
     assert config.target == target
     assert set(config.sources) == set(module.DATASETS) - {target}
+
+
+def test_domainnet_is_that_of_tfds():
+  known = tfds.builder_cls('domainnet').builder_configs
+  assert {f'domainnet/{name}' for name in known} == set(
+    domainnet.DATASETS.values()
+  )
 
 
 def test_arguments_are_typed():

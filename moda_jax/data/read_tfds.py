@@ -124,12 +124,21 @@ def prepared_builder(
   raise UserError(
     f"The domain '{name}' is not prepared: none of {', '.join(candidates)} is "
     f'in {builder._data_dir_root}. Prepare it with\n'
-    f'  python -m moda_jax.prepare {config.experiment.split()[0]} '
-    '--manual_dir=FOLDER_WITH_THE_FILES\n'
+    f'  {_preparing_command(config.experiment, candidates[0])}\n'
     'or name another place with --config.data_dir or TFDS_DATA_DIR, or another '
     f'data set with --config.datasets.{name}=TFDS_NAME, such as a stand-in '
     'that prepare has made, see its table.'
   )
+
+
+def _preparing_command(experiment: str, candidate: str) -> str:
+  group = experiment.split()[0]  # 'office31 shrunk' is prepared as office31
+  if group in preparation.GROUPS:
+    return (
+      f'python -m moda_jax.prepare {group} --manual_dir=FOLDER_WITH_THE_FILES'
+    )
+  program = f'import tensorflow_datasets as t; t.load("{candidate}")'
+  return f"python -c '{program}'"
 
 
 def _make_once(builder: tfds.core.DatasetBuilder) -> None:
