@@ -25,6 +25,8 @@ def own_data_config() -> ml_collections.ConfigDict:
   config.weak_flip = True
   config.epochs = 30
   config.learning_rate = 0.3
+  # ResNet's own layers, if it is chosen, are pretrained.
+  config.rate_multipliers = (('/stage[1-4]/|_stem/', 0.1), ('.*', 1.0))
   return config
 
 
