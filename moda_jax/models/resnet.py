@@ -44,6 +44,16 @@ class Variant:
   epsilon: float
 
 
+# He et al. 2016, as Keras has it.
+_V1 = Variant(
+  bgr=True,
+  scale=255.0,
+  mean=(103.939, 116.779, 123.68),
+  std=(1.0, 1.0, 1.0),
+  strided_conv=0,
+  conv_bias=True,
+  epsilon=1.001e-5,
+)
 VARIANTS = {
   'torchvision': Variant(
     bgr=False,
@@ -54,16 +64,9 @@ VARIANTS = {
     conv_bias=False,
     epsilon=1e-5,
   ),
-  # He et al. 2016, as Keras has it.
-  'v1': Variant(
-    bgr=True,
-    scale=255.0,
-    mean=(103.939, 116.779, 123.68),
-    std=(1.0, 1.0, 1.0),
-    strided_conv=0,
-    conv_bias=True,
-    epsilon=1.001e-5,  # today; its older models say 1e-3
-  ),
+  'v1': _V1,
+  # As long as Keras called its layers res2a_branch2a.
+  'v1_old': dataclasses.replace(_V1, epsilon=1e-3),
 }
 
 

@@ -81,7 +81,10 @@ KERAS = Scheme(
   norm=('gamma', 'beta', 'moving_mean', 'moving_variance'),
 )
 OLD_KERAS = KERAS._replace(
-  stem=('conv1', 'bn_conv1'), layers=_old_keras_layers, heads=('fc1000',)
+  variant='v1_old',
+  stem=('conv1', 'bn_conv1'),
+  layers=_old_keras_layers,
+  heads=('fc1000',),
 )
 SCHEMES = (TORCHVISION, KERAS, OLD_KERAS)
 

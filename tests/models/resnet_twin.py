@@ -57,7 +57,7 @@ def torchvision_logits(arrays, images):
   return x.mean((1, 2)) @ arrays['fc.weight'].T + arrays['fc.bias']
 
 
-def keras_logits(arrays, images):
+def keras_logits(arrays, images, epsilon):
   """Keras's forward pass for images `[N, H, W, 3]` in 0..1."""
   arrays = {k: v.astype(np.float64) for k, v in arrays.items()}
 
@@ -66,7 +66,7 @@ def keras_logits(arrays, images):
     x = conv(x, kernel, stride, kernel.shape[0] // 2)
     x = x + arrays[f'{name}_conv/bias']
     x = (x - arrays[f'{name}_bn/moving_mean']) / np.sqrt(
-      arrays[f'{name}_bn/moving_variance'] + 1.001e-5
+      arrays[f'{name}_bn/moving_variance'] + epsilon
     )
     return x * arrays[f'{name}_bn/gamma'] + arrays[f'{name}_bn/beta']
 
