@@ -26,17 +26,13 @@ DATASETS = {
   'dslr': 'office31/dslr',
   'webcam': 'office31/webcam',
 }
-_SIZES = {'amazon': 2817, 'dslr': 498, 'webcam': 795}
 
 
 def get_config(argument: str = 'webcam') -> ml_collections.ConfigDict:
   """Returns the config for `<target>[,key=value…]`."""
-  config = config_lib.apply_argument(
+  return config_lib.apply_argument(
     office31_config(), argument, DATASETS, 'configs/office31.py'
   )
-  if config.method == 'supervised':
-    config.samples, config.test = _SIZES[config.target] * 4 // 5, 'rest'
-  return config
 
 
 def office31_config() -> ml_collections.ConfigDict:

@@ -14,7 +14,7 @@ from moda_jax import objectives, several_seeds
 from moda_jax.data import batches, randaugment
 from moda_jax.data.classes import match_classes
 from moda_jax.data.domains import Domains
-from moda_jax.data.load import load_domains, load_for_each
+from moda_jax.data.load import hold_out, load_for_each
 from moda_jax.errors import UserError
 from moda_jax.evaluate import Evaluator, dense
 from moda_jax.models.create import create_networks
@@ -69,7 +69,7 @@ class Experiment:
     self.config = config
     self.devices = _count_devices(config.batch_size, devices)
     configs = config_lib.split_seeds(config)
-    domains = _load(configs, data)
+    domains = _load(configs, data, method)
     self.domains = domains[0]
     _check_labels(self.domains, method)
     epoch = batches.epoch_steps(self.domains, config.batch_size)
@@ -172,13 +172,18 @@ def _choose_method(name: str) -> type[objectives.Method]:
 
 
 def _load(
-  configs: Sequence[ml_collections.ConfigDict], data: Domains | None
+  configs: Sequence[ml_collections.ConfigDict],
+  data: Domains | None,
+  method: type[objectives.Method],
 ) -> list[Domains]:
-  """The domains of each run: the same where they are given or all is taken."""
-  if data or not configs[0].samples:
-    loaded = data or load_domains(configs[0])
-    return [match_classes(loaded)] * len(configs)
-  return [match_classes(domains) for domains in load_for_each(configs)]
+  """The domains of each run."""
+  loaded = [data] * len(configs) if data else load_for_each(configs)
+  if method.reads_target_labels:
+    loaded = [
+      hold_out(domains, config.seed)
+      for domains, config in zip(loaded, configs, strict=True)
+    ]
+  return [match_classes(domains) for domains in loaded]
 
 
 def _check_labels(domains: Domains, method: type[objectives.Method]) -> None:

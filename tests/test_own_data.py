@@ -96,6 +96,28 @@ def test_a_source_without_labels_is_refused(tmp_path):
     train.train(config, tmp_path / 'run')
 
 
+def test_supervised_is_not_tested_on_what_it_was_trained_on(tmp_path):
+  values = VALUES | {'method': 'supervised'}
+  domains = own_data.adapt(make_data(), 't', tmp_path, **values).experiment
+  domains = domains.domains
+  assert (domains.target.size, domains.test.size) == (25, 7)
+  parts = [*domains.target.inputs, *domains.test.inputs]
+  whole = make_data()['t'][0]
+  assert {x.tobytes() for x in parts} == {x.tobytes() for x in whole}
+
+
+def test_draws_and_the_rest_of_arrays_in_memory(tmp_path):
+  values = VALUES | {'samples': 16, 'test': 'rest'}
+  domains = own_data.adapt(make_data(), 't', tmp_path, **values).experiment
+  domains = domains.domains
+  assert [d.size for d in domains.sources] == [16, 16, 16]
+  assert (domains.target.size, domains.test.size) == (16, 16)
+  with pytest.raises(UserError, match='another config'):
+    data = make_data()
+    data['a'] = (255 - data['a'][0], data['a'][1])
+    own_data.adapt(data, 't', tmp_path, **values)
+
+
 def test_supervised_needs_labels_of_the_target(tmp_path):
   data = make_data()
   data['t'] = (data['t'][0], None)
@@ -128,6 +150,9 @@ def test_wrong_arguments_are_refused(tmp_path, argument, message):
     ('z', {}, "target='z'"),
     ('t', {'colour': 3}, 'colour'),
     ('t', {'tau': 3}, 'config.tau = 3'),
+    ('t', {'steps': 'many'}, 'steps'),
+    ('t', {'test': 'split'}, "'target' or 'rest'"),
+    ('t', {'test': 'rest'}, 'draw fewer'),
   ],
 )
 def test_wrong_calls_are_refused(tmp_path, target, values, message):

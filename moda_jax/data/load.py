@@ -30,30 +30,41 @@ def load_for_each(
 ) -> list[Domains]:
   """Loads for configs that differ in their seed alone, reading only once."""
   config = configs[0]
-  sources = []  # of each source its draws
-  for name in config.sources:
-    source = _read(config, name)
-    sources.append([_draw(source, c)[0] for c in configs])
-  target = _read(config, config.target)
-  targets = [_draw(target, c) for c in configs]
+  sources = tuple(_read(config, name) for name in config.sources)
+  target = test = _read(config, config.target)
   if config.test == 'split':
-    tests = [_read(config, config.target, 'test')] * len(configs)
-  else:
-    tests = [rest if config.test == 'rest' else own for own, rest in targets]
-  if not tests[0].size:
+    test = _read(config, config.target, 'test')
+  whole = Domains(sources, target, test)
+  drawn = [draw(whole, c) for c in configs]
+  _log_sizes(drawn[0])
+  return [features.make_ready(domains, config) for domains in drawn]
+
+
+def draw(domains: Domains, config: ml_collections.ConfigDict) -> Domains:
+  """Draws the training examples and what is evaluated, see `load_domains`."""
+  sources = tuple(_draw(source, config)[0] for source in domains.sources)
+  target, rest = _draw(domains.target, config)
+  test = {'split': domains.test, 'target': target, 'rest': rest}[config.test]
+  if not test.size:
     raise UserError(
       f"config.test = 'rest', but all {target.size} examples of the target "
       f"'{target.name}' are drawn by config.samples = {config.samples}; draw "
       'fewer.'
     )
-  made = [
-    Domains(own_sources, own_target, test)
-    for own_sources, (own_target, _), test in zip(
-      zip(*sources, strict=True), targets, tests, strict=True
-    )
-  ]
-  _log_sizes(made[0])
-  return [features.make_ready(domains, config) for domains in made]
+  return Domains(sources, target, test)
+
+
+def hold_out(domains: Domains, seed: int) -> Domains:
+  """Splits a target that is its own test set: 80 % to train on, 20 % to test.
+
+  For a method that is trained on the labels of what it would be tested on.
+  """
+  if domains.test is not domains.target:
+    return domains
+  count = domains.target.size * 4 // 5
+  target, test = _split(domains.target, count, seed)
+  _log.info('test: %d of the target are held out', test.size)
+  return Domains(domains.sources, target, test)
 
 
 def _read(
@@ -77,7 +88,12 @@ def _draw(
   count = config.samples
   if not count or count >= domain.size:
     return domain, domain.take(np.arange(0))
-  rng = np.random.default_rng(seeds.domain_entropy(config.seed, domain.name))
+  return _split(domain, count, config.seed)
+
+
+def _split(domain: Domain, count: int, seed: int) -> tuple[Domain, Domain]:
+  """So many examples at random, and the others."""
+  rng = np.random.default_rng(seeds.domain_entropy(seed, domain.name))
   order = rng.permutation(domain.size)
   drawn, rest = np.sort(order[:count]), np.sort(order[count:])
   return domain.take(drawn), domain.take(rest)
