@@ -106,6 +106,11 @@ def _make_config(
 def _run(config: ml_collections.ConfigDict, path: pathlib.Path) -> Run:
   start = time.monotonic()
   outcome = train.train(config, path)
+  if outcome.accuracy is None:
+    raise UserError(
+      f"The labels of the target '{config.target}' are not known: there is "
+      'nothing to compare methods by.'
+    )
   return {
     'accuracy': outcome.accuracy,
     'seconds': round(time.monotonic() - start, 1),
@@ -139,16 +144,16 @@ def _rows(
     values = [100 * run['accuracy'] for run in runs]
     seconds = np.mean([run['seconds'] for run in runs])
     rows.append(
-      f'| {method} | {np.mean(values):.1f} ± {_deviation(values):.1f} | '
+      f'| {method} | {np.mean(values):.1f}{_deviation(values)} | '
       f'{published(experiment, method, target)} | {len(runs)} | '
       f'{seconds:.0f} | {runs[-1]["caution"]} |'
     )
   return rows
 
 
-def _deviation(values: list[float]) -> float:
-  """The sample's standard deviation; 0 for a single run."""
-  return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+def _deviation(values: list[float]) -> str:
+  """The sample's standard deviation; a single run has none."""
+  return f' ± {np.std(values, ddof=1):.1f}' if len(values) > 1 else ''
 
 
 if __name__ == '__main__':

@@ -39,6 +39,10 @@ def _parse_flags(argv: list[str]) -> list[str]:
     remaining = app.parse_flags_with_usage(argv)
   except (AttributeError, KeyError) as error:
     raise UserError(_describe_unknown_fields(argv)) from error
+  except SyntaxError as error:
+    raise UserError(
+      f'--config: {error.filename} is no Python file of a config: {error.msg}.'
+    ) from error
   if 'config' in flags.FLAGS:
     try:
       # A config file that is not there is told of only when it is looked at.

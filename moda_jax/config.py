@@ -226,9 +226,9 @@ def check(config: ml_collections.ConfigDict) -> None:
 
 
 def _check_views(config: ml_collections.ConfigDict) -> None:
-  for name in ('weak_rotation', 'weak_translation'):
-    finite = math.isfinite(config[name]) and config[name] >= 0
-    _require(finite, config, name, 'a finite number, 0 or more')
+  for name, most in (('weak_rotation', 180), ('weak_translation', 1)):
+    in_range = 0 <= config[name] <= most
+    _require(in_range, config, name, f'within [0, {most}]')
   if not 0 <= config.dropout_min <= config.dropout_max < 1:
     raise UserError(
       f'config.dropout_min = {config.dropout_min} and config.dropout_max = '

@@ -153,12 +153,21 @@ class Experiment:
       batch = jax.tree.map(lambda x: x[0], batch)
     return jax.tree.map(lambda x: x.numpy(), batch)
 
-  def predict(self, state: TrainState, inputs: Any) -> Any:
+  def predict(
+    self, state: TrainState, inputs: Any, prepared: bool = False
+  ) -> Any:
     """Returns what the method predicts for inputs `[B, …]`.
 
     Of several seeds it is the mean of their probabilities.
+
+    Args:
+      state: a state of training.
+      inputs: images as bytes or in 0..1, or features.
+      prepared: whether the state comes from `evaluator.prepare`, which a
+        method may need before it predicts.
     """
-    state = self.evaluator.prepare(state)
+    if not prepared:
+      state = self.evaluator.prepare(state)
     return self._predict(state.params, state.method_state, inputs)
 
 

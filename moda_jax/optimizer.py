@@ -68,6 +68,12 @@ def rate_multipliers(
       found in a parameter's path (`classifier/Dense_2/kernel`) counts.
     params: the parameters; a pattern must cover each.
   """
+  pairs = patterns if isinstance(patterns, tuple | list) else [None]
+  if not all(isinstance(p, tuple | list) and len(p) == 2 for p in pairs):
+    raise UserError(
+      f'config.rate_multipliers = {patterns!r} must be pairs of a pattern and '
+      "a number, such as (('^beta$', 0.1), ('.*', 1.0))."
+    )
 
   def find(path: tuple[Any, ...], _: Any) -> float:
     name = jax.tree_util.keystr(path, simple=True, separator='/')

@@ -33,14 +33,15 @@ def write_predictions(
   test = experiment.domains.test
   names = test.examples or range(test.size)
   path = pathlib.Path(workdir) / 'predictions.csv'
-  with path.open('w', newline='') as file:
+  partial = path.with_suffix('.partial')
+  with partial.open('w', newline='') as file:
     writer = csv.writer(file)
     writer.writerow(_HEADER)
     rows = zip(names, predict_all(experiment, state), strict=True)
     for name, probabilities in rows:
       best = int(np.argmax(probabilities))
       writer.writerow([name, test.classes[best], f'{probabilities[best]:.4f}'])
-  return path
+  return partial.replace(path)
 
 
 def predict_all(
@@ -48,9 +49,10 @@ def predict_all(
 ) -> Iterator[np.ndarray]:
   """Yields the class probabilities `[C]` of each of the target's examples."""
   test, size = experiment.domains.test, experiment.config.eval_batch_size
+  state = experiment.evaluator.prepare(state)
   for start in range(0, test.size, size):
     inputs = dense(test.inputs[start : start + size])
-    probabilities = np.asarray(experiment.predict(state, inputs))
+    probabilities = np.asarray(experiment.predict(state, inputs, prepared=True))
     if experiment.method.predictors:
       probabilities = probabilities.mean(axis=0)
     yield from probabilities

@@ -83,15 +83,12 @@ def train(
     experiment=experiment,
     state=state,
     accuracy=last.get(ACCURACY),
-    by_predictor={
-      name: last[f'{ACCURACY}/{name}']
-      for name in experiment.method.predictors
-      if last
-    },
+    by_predictor=_select_predictors(experiment, last),
     best_accuracy=max((m[ACCURACY] for m in evaluations), default=None),
     by_seed=_select_seeds(config, last),
     deviation=last.get(DEVIATION),
   )
+  _log_parts(experiment, last)
   _log_outcome(outcome)
   return outcome
 
@@ -104,13 +101,24 @@ def _select_seeds(
   return {seed: value for seed, value in named.items() if value is not None}
 
 
-def _log_outcome(outcome: Outcome) -> None:
-  for name, accuracy in outcome.by_predictor.items():
+def _select_predictors(
+  experiment: Experiment, metrics: dict[str, float]
+) -> dict[str, float]:
+  names = experiment.method.predictors if metrics else ()
+  return {name: metrics[f'{ACCURACY}/{name}'] for name in names}
+
+
+def _log_parts(experiment: Experiment, metrics: dict[str, float]) -> None:
+  """Logs what an accuracy is made of, and what must be said of it."""
+  for name, accuracy in _select_predictors(experiment, metrics).items():
     _log.info('target accuracy from %s alone %.2f %%', name, 100 * accuracy)
-  for seed, accuracy in outcome.by_seed.items():
+  for seed, accuracy in _select_seeds(experiment.config, metrics).items():
     _log.info('target accuracy of seed %d %.2f %%', seed, 100 * accuracy)
-  if outcome.experiment.method.caution:
-    _log.warning('mind: %s', outcome.experiment.method.caution)
+  if experiment.method.caution:
+    _log.warning('mind: %s', experiment.method.caution)
+
+
+def _log_outcome(outcome: Outcome) -> None:
   if outcome.accuracy is None:
     _log.info('no accuracy: the labels of the target are not known')
     return
@@ -138,6 +146,7 @@ def evaluate(
       'nothing to evaluate on; --mode=predict writes what is predicted.'
     )
   accuracies = experiment.evaluator.accuracies(state)
+  _log_parts(experiment, accuracies)
   _log.info(
     'target accuracy %s at step %d',
     format_accuracy(accuracies[ACCURACY], accuracies.get(DEVIATION)),

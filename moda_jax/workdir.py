@@ -37,6 +37,8 @@ class Workdir:
       config: what the run is.
       data: what serves each of its domains.
     """
+    if not os.fspath(path):
+      raise UserError("--workdir='' names no folder; it is the run's own.")
     self.path = pathlib.Path(path).absolute()
     self._config = json.loads(config.to_json()) | {'data': data}
     self._claim(self._config)
@@ -59,7 +61,9 @@ class Workdir:
       if not os.access(self.path, os.W_OK):
         raise PermissionError(f'no right to write to {self.path}')
       found = json.loads(path.read_text())
-    except (OSError, json.JSONDecodeError) as error:
+      if not isinstance(found, dict):
+        raise ValueError('config.json is none that a run has written')
+    except (OSError, ValueError) as error:
       raise UserError(
         f"--workdir='{self.path}' cannot be used: {error}. It must be a folder "
         'that can be written to, new or of an earlier run.'

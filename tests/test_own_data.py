@@ -112,9 +112,9 @@ def test_draws_and_the_rest_of_arrays_in_memory(tmp_path):
   domains = domains.domains
   assert [d.size for d in domains.sources] == [16, 16, 16]
   assert (domains.target.size, domains.test.size) == (16, 16)
+  data = make_data()
+  data['a'] = (255 - data['a'][0], data['a'][1])
   with pytest.raises(UserError, match='another config'):
-    data = make_data()
-    data['a'] = (255 - data['a'][0], data['a'][1])
     own_data.adapt(data, 't', tmp_path, **values)
 
 

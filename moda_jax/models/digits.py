@@ -6,10 +6,12 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
+from moda_jax.errors import UserError
 from moda_jax.models.layers import bias_init, dense, kernel_init, scaled
 from moda_jax.models.networks import Networks
 
 _SIZE = 3  # of the kernels
+_SHRINKAGE = 8  # of three poolings, the last in the heads
 
 
 def create_networks(num_classes: int, width: float = 1.0) -> Networks:
@@ -22,13 +24,21 @@ def create_networks(num_classes: int, width: float = 1.0) -> Networks:
 
 
 class Extractor(nn.Module):
-  """Images `[..., 32, 32, 3]` in 0..1 to features `[..., 8, 8, 256·width]`."""
+  """Images `[..., 32, 32, 3]` in 0..1 to features `[..., 8, 8, 256·width]`.
+
+  Other sizes serve too, if they are multiples of 8.
+  """
 
   width: float = 1.0
 
   @nn.compact
   def __call__(self, x: jax.Array, *, train: bool = False) -> jax.Array:
     del train
+    if x.shape[-3] % _SHRINKAGE or x.shape[-2] % _SHRINKAGE:
+      raise UserError(
+        f'Images of {x.shape[-3]} × {x.shape[-2]}: the network for digits '
+        f'takes multiples of {_SHRINKAGE}; see config.image_size.'
+      )
     x = _conv(x, 64, self.width)
     x = _conv(_pool(x), 128, self.width)
     return _conv(_pool(x), 256, self.width)

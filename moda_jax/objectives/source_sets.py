@@ -58,7 +58,7 @@ def confidence(
   """How clearly each source tells the classes apart at each point.
 
   The second smallest minus the smallest of the distances ‖Uᵀ(x − mean)‖ to a
-  source's classes.
+  source's classes; 0 for a source that has fewer than two to tell apart.
 
   Args:
     metric: `[M, K, F, R]`, a U for each class of each source.
@@ -73,4 +73,5 @@ def confidence(
   distances = terms.safe_norm(points - means[:, None, None])  # [M, G, B, K]
   seen = (sets['count'] > 0)[:, None, None]
   nearest, _ = jax.lax.top_k(-jnp.where(seen, distances, _FAR), 2)
-  return nearest[..., 0] - nearest[..., 1]
+  several = seen.sum(axis=-1) > 1  # [M, 1, 1]
+  return jnp.where(several, nearest[..., 0] - nearest[..., 1], 0)

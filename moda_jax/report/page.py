@@ -83,7 +83,7 @@ def collect_samples(outcome: Outcome) -> plots.ViewSamples | None:
   if not views:
     return None
   probabilities = np.asarray(experiment.predict(outcome.state, views['weak']))
-  if outcome.by_predictor:
+  if experiment.method.predictors:
     probabilities = probabilities.mean(axis=0)
   classes = experiment.domains.target.classes
   return plots.ViewSamples(

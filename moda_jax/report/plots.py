@@ -50,12 +50,24 @@ def plot_alpha(lines: Lines, path: pathlib.Path) -> None:
   figure.savefig(path)
 
 
+# 'discriminator' is the sum of what is shown by domain.
+_NO_LOSSES = (
+  'alpha/',
+  'gradient_norm',
+  'images_per_second',
+  'lambda',
+  'loss',
+  'step',
+  'steps_per_second',
+  'target/',
+)
+
+
 def plot_losses(lines: Lines, path: pathlib.Path) -> None:
   """Every loss term over steps, and the share of samples above τ."""
   figure, axes = _axes('step', 'mean since the last point')
-  shown = ('class/', 'discriminator/', 'consistency', 'kept')
   for name in sorted(lines[-1]):
-    if name.startswith(shown):
+    if not name.startswith(_NO_LOSSES) and name != 'discriminator':
       label = 'share above τ' if name == 'kept' else name
       axes.plot(*_series(lines, name), label=label, linewidth=1)
   axes.legend(fontsize=7)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from flax import linen as nn
 
+from moda_jax.errors import UserError
 from moda_jax.models import digits
 
 
@@ -43,6 +44,41 @@ def test_groups_are_like_separate_batches():
   together = module.apply(params, x)
   apart = [module.apply(params, group) for group in x]
   np.testing.assert_allclose(together, apart, atol=1e-6)
+
+
+@pytest.mark.parametrize('size', [(8, 8), (5, 7), (1, 2)])
+def test_convolution_is_that_of_xla_with_its_gradient(size):
+  rng = np.random.default_rng(0)
+  with jax.enable_x64(True):
+    x, kernel = rng.normal(size=(2, *size, 3)), rng.normal(size=(3, 3, 3, 4))
+
+    def convolve(x, kernel):
+      names = ('NHWC', 'HWIO', 'NHWC')
+      return jax.lax.conv_general_dilated(
+        x, kernel, (1, 1), 'SAME', dimension_numbers=names
+      )
+
+    found, pull_back = jax.vjp(digits._multiply_patches, x, kernel)
+    expected, pull_back_xla = jax.vjp(convolve, x, kernel)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+    weights = rng.normal(size=found.shape)
+    for a, b in zip(pull_back(weights), pull_back_xla(weights), strict=True):
+      np.testing.assert_allclose(a, b, atol=1e-12)
+
+
+def test_accelerators_convolve_by_xla():
+  module = digits.Extractor(0.05)
+  x = jnp.zeros((2, 32, 32, 3))
+  params = module.init(jax.random.key(0), x)
+  exported = jax.export.export(jax.jit(module.apply), platforms=['cuda'])
+  program = exported(params, x).mlir_module()
+  assert program.count('stablehlo.convolution') == 3
+  assert 'stablehlo.dot' not in program
+
+
+def test_sizes_that_cannot_be_halved_are_refused():
+  with pytest.raises(UserError, match=r'30 × 32.*multiples of 8'):
+    digits.Extractor(0.05).init(jax.random.key(0), jnp.zeros((1, 30, 32, 3)))
 
 
 @pytest.mark.parametrize('repeated', [False, True])

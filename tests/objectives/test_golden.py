@@ -6,16 +6,18 @@ import ml_collections
 import numpy as np
 import optax
 import pytest
+import tiny
 
 from moda_jax.models import NETWORKS
 from moda_jax.objectives import METHODS
+from moda_jax.optimizer import create_optimizer
 
 SOURCES = ('a', 'b', 'c')
 # Relative tolerance of float32 at the first, second and third step.
 TOLERANCES = (1e-4, 1e-3, 1e-3)
-# In float32 the gradients of DANN-MS are off by 1.4e-4 at the first step and,
-# as AdaDelta magnifies it, by 6e-3 at the third; in float64 they agree.
-DANN_SLACK = 6
+# In float32 the gradients of one file are off by 1.5e-3 at the second step and
+# by 6e-3 at the third, as AdaDelta magnifies rounding; in float64 they agree.
+SLACK = {'digits_dann_ms': (1, 6, 6)}
 
 cases = [
   pytest.param(path, id=path.stem)
@@ -31,7 +33,7 @@ if not cases:
 
 @pytest.mark.parametrize('path', cases)
 def test_golden(path):
-  compare(golden.read(path), TOLERANCES)
+  compare(golden.read(path), TOLERANCES, SLACK.get(path.stem, (1, 1, 1)))
 
 
 @pytest.mark.parametrize('path', cases)
@@ -41,15 +43,17 @@ def test_golden_in_float64(path):
     compare(golden.read(path), (1e-6, 1e-6, 1e-6), dtype=np.float64)
 
 
-def compare(figures, tolerances, dtype=np.float32):
-  rounded = dtype == np.float32 and figures['method'] == 'dann_ms'
-  gradient_slack = DANN_SLACK if rounded else 1
+def compare(figures, tolerances, slack=(1, 1, 1), dtype=np.float32):
   method = make_method(figures)
   batch = golden.batch(figures, dtype)
   params, method_state = start(method, batch, dtype)
-  tx = optax.adadelta(figures['lr'], rho=0.9, eps=1e-6)
+  tx = create_optimizer(
+    tiny.make_run_config(learning_rate=figures['lr']), params
+  )
   step, opt_state = make_step(method, tx), tx.init(params)
-  for expected, rtol in zip(figures['steps'], tolerances, strict=True):
+  for expected, rtol, gradient_slack in zip(
+    figures['steps'], tolerances, slack, strict=True
+  ):
     params, opt_state, loss, metrics, grads = step(
       params, opt_state, method_state, batch
     )

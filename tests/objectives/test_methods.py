@@ -9,7 +9,7 @@ import pytest
 import tiny
 import twins
 
-from moda_jax.objectives import METHODS, mada
+from moda_jax.objectives import METHODS, mada, source_sets
 
 STEP = 1e-6
 
@@ -134,11 +134,59 @@ def test_m3sda_has_a_gradient_where_domains_coincide():
   assert all(np.isfinite(g).all() for g in jax.tree.leaves(grads))
 
 
-def test_dann_ss_copies_are_independent_danns():
-  method, batch, params, state = start('dann_ss')
+def test_m3sda_predicts_the_plain_mean_of_its_softmaxes():
+  method, batch, params, state = start('m3sda')
+  x = batch['target']['weak']
+  for row, found in zip(x, method.predict(params, state, x), strict=True):
+    z = twins.encode(params, row)
+    each = [
+      twins.softmax(twins.dense(twins.head(params['classifier'], j), z))
+      for j in range(3)
+    ]
+    np.testing.assert_allclose(found, np.mean(each, axis=0))
+
+
+def test_source_only_is_the_mean_of_the_class_losses():
+  method, batch, params, state = start('source_only')
+  loss, _, grads = tiny.loss_and_grads(method, params, state, batch)
+
+  def objective(params):
+    source = batch['source']
+    return twins.mean_class_loss(params, source['weak'], source['label'])
+
+  np.testing.assert_allclose(loss, objective(params))
+  for part in ('extractor', 'classifier'):
+    assert_slopes(objective, params, grads, part)
+
+
+def test_moe_gives_no_weight_for_a_single_class():
+  """A source that has nothing to tell apart is not the surest of all."""
+  method, batch, params, state = start('moe')
+  labels = batch['source']['label'].copy()
+  labels[0] = 1
+  shown = {'weak': batch['source']['weak'], 'label': labels}
+  shown['mask'] = np.ones_like(labels, bool)
+  state = method.reset_source_sets(state)
+  state = method.add_to_source_sets(params, state, {'source': shown})
+  z, _ = method.apply(
+    'extractor', params, state, batch['target']['weak'], train=False
+  )
+  scores = source_sets.confidence(
+    metric=params['metric'], sets=state['sets'], encodings=z[None]
+  )
+  assert np.all(scores[0] == 0)
+  assert np.all(scores[1:] >= 0)
+  assert scores[1:].max() < 1e6
+
+
+@pytest.mark.parametrize(
+  ('name', 'single'), [('dann_ss', 'dann_ms'), ('mada_ss', 'mada')]
+)
+def test_copies_are_independent_runs(name, single):
+  method, batch, params, state = start(name)
   _, metrics, grads = tiny.loss_and_grads(method, params, state, batch)
   predicted = method.predict(params, state, batch['target']['weak'])
-  alone = tiny.make_method('dann_ms', sources=1)
+  alone = tiny.make_method(single, sources=1)
   for j, source in enumerate('abc'):
     own = jax.tree.map(lambda x, j=j: x[j], params)
     own_batch = batch | {
@@ -203,6 +251,44 @@ def test_mdan_fm_without_consistency_is_mdan():
   other_loss, _, other_grads = tiny.loss_and_grads(other, params, state, batch)
   np.testing.assert_allclose(loss, other_loss)
   assert_close(grads, other_grads)
+
+
+def test_mdan_fm_adds_the_consistency_of_fm():
+  """μ_c times what FM adds to the mean class loss, on the same networks."""
+  values = {'mu_c': 0.7, 'tau': 0.34}
+  _, batch, params, state = start('mdan_fm')
+  shared = {k: params[k] for k in ('extractor', 'classifier')}
+
+  def run(name, params):
+    method = tiny.make_method(name, **values)
+    loss, metrics, grads = tiny.loss_and_grads(method, params, state, batch)
+    return loss, metrics, {k: grads[k] for k in shared}
+
+  fm, metrics, fm_grads = run('fm', shared)
+  plain, _, plain_grads = run('source_only', shared)
+  mdan, _, mdan_grads = run('mdan', params)
+  mdan_fm, _, mdan_fm_grads = run('mdan_fm', params)
+  assert metrics['kept'] > 0
+  np.testing.assert_allclose(mdan_fm - mdan, fm - plain)
+  assert_close(
+    jax.tree.map(np.subtract, mdan_fm_grads, mdan_grads),
+    jax.tree.map(np.subtract, fm_grads, plain_grads),
+  )
+
+
+@pytest.mark.parametrize('name', METHODS)
+def test_the_program_does_not_grow_with_the_sources(name):
+  """But for naming metrics; so compiling takes as long for 10 as for 2."""
+
+  def count(sources):
+    method, batch, params, state = start(name, sources)
+    program = jax.make_jaxpr(method.loss)(
+      params, state, batch, jax.random.key(0), 0
+    )
+    names = ('slice', 'squeeze', 'dynamic_slice', 'gather', 'lt', 'add')
+    return sum(eqn.primitive.name not in names for eqn in program.jaxpr.eqns)
+
+  assert count(10) <= count(2) + 3
 
 
 @pytest.mark.parametrize('name', METHODS)

@@ -34,6 +34,16 @@ def head(params, index):
   }
 
 
+def mean_class_loss(params, sources, labels):
+  return np.mean(
+    [
+      -np.log(softmax(dense(params['classifier'], encode(params, x)))[y])
+      for domain, ys in zip(sources, labels, strict=True)
+      for x, y in zip(domain, ys, strict=True)
+    ]
+  )
+
+
 def mada(params, batch, progress, weights=None):
   """Returns the paper's objective and the weights ŷ it used.
 
@@ -42,13 +52,7 @@ def mada(params, batch, progress, weights=None):
   sources, labels = batch['source']['weak'], batch['source']['label']
   examples = [(x, 0) for domain in sources for x in domain]
   examples += [(x, 1) for x in batch['target']['weak']]
-  class_loss = np.mean(
-    [
-      -np.log(softmax(dense(params['classifier'], encode(params, x)))[y])
-      for domain, ys in zip(sources, labels, strict=True)
-      for x, y in zip(domain, ys, strict=True)
-    ]
-  )
+  class_loss = mean_class_loss(params, sources, labels)
   encodings = [encode(params, x) for x, _ in examples]
   if weights is None:
     weights = [softmax(dense(params['classifier'], z)) for z in encodings]
