@@ -10,10 +10,12 @@ the demo are in the README.
 The three μ are the best of three trials of leave-one-source-out at rate 0.5,
 and the learning rate is then the best of 0.5, 1 and 2 with mnist or uci left
 out, see `experiments/results/mini_search.json`; the target was not read. With
-synth left out every trial stayed at chance, so two of the sources decided. β moves at a tenth of the rate: AdaDelta moves it by its
-rate whatever the gradient, and at the full one α collapses onto the easiest
-source before the others are learned. The number of steps is what a demo of
-eight minutes allows.
+synth left out every trial stayed at chance, so two of the sources decided. The
+number of steps is what a demo of eight minutes allows.
+
+β moves at a tenth of the rate: AdaDelta moves it by its rate whatever the
+gradient, and at the full one α collapses onto the easiest source before the
+others are learned.
 """
 
 import ml_collections
