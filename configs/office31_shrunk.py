@@ -5,8 +5,8 @@
 
 is `office31.py` but for this: images of 128 × 128; ResNet-50 up to its stage 2
 (conv3_x) stays as it is pretrained, BatchNorm included, and is computed anew
-for every view; 300 steps instead of 15 epochs. Figures are those of a shrunk
-setting, not of the paper's; measured ones are in the README.
+for every view; 300 steps instead of 15 epochs. Its figures are those of a
+shrunk setting and not comparable with the paper's.
 """
 
 import ml_collections

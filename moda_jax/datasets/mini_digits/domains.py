@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from moda_jax.datasets import font_digits
+
 from . import blending, drawings, fonts
 
 Example = dict[str, Any]  # image, label, drawing
@@ -36,7 +38,7 @@ def _mnistm(split: str) -> Iterator[Example]:
 def _synth(split: str) -> Iterator[Example]:
   for drawing in fonts.IDS[split]:
     number = fonts.choose_number(split, drawing)
-    image = fonts.print_number(number, drawings.SIZE)
+    image = font_digits.print_number(number, drawings.SIZE)
     yield {'image': image, 'label': number.digit, 'drawing': drawing}
 
 

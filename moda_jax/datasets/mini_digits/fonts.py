@@ -3,12 +3,9 @@
 The test split is printed in fonts that no training number uses.
 """
 
-from typing import NamedTuple
-
 import numpy as np
-from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
-from . import packages
+from moda_jax.datasets import font_digits
 
 # A fixed list, so that another version of matplotlib gives the same numbers.
 # Its symbol fonts are left out (some have other signs in the digits' places),
@@ -44,98 +41,9 @@ FONTS = {
 IDS = {'train': range(20_000, 24_000), 'test': range(24_000, 25_000)}
 
 _SEED = 20_240_103
-_SCALE = 4  # drawn this many times larger, then averaged down
-_MIN_CONTRAST = 60  # grey levels between digit and background
 
 
-class Number(NamedTuple):
-  """How one number is drawn; lengths in pixels of the finished picture."""
-
-  left: str
-  digit: int  # the label, in the centre
-  right: str
-  font: str
-  height: float  # of the font's em square
-  shift: tuple[float, float]  # of the centre digit
-  angle: float  # degrees
-  background: tuple[int, int, int]
-  fill: tuple[int, int, int]
-  outline: tuple[int, int, int]
-  outline_width: float  # 0 for none
-  blur: float
-
-
-def choose_number(split: str, drawing: int) -> Number:
+def choose_number(split: str, drawing: int) -> font_digits.Number:
   """Chooses how to print the number with this id, in a font of the split."""
   rng = np.random.RandomState([_SEED, drawing])
-  neighbours = [str(rng.randint(10)) * rng.randint(2) for _ in range(2)]
-  background, fill = _contrasting_colours(rng)
-  return Number(
-    left=neighbours[0],
-    digit=drawing % 10,
-    right=neighbours[1],
-    font=FONTS[split][rng.randint(len(FONTS[split]))],
-    height=rng.uniform(22, 34),
-    shift=(rng.uniform(-3, 3), rng.uniform(-3, 3)),
-    angle=rng.uniform(-20, 20),
-    background=background,
-    fill=fill,
-    outline=_colour(rng),
-    outline_width=rng.randint(2) * rng.uniform(0.5, 1.5),
-    blur=rng.uniform(0, 1),
-  )
-
-
-def _colour(rng: np.random.RandomState) -> tuple[int, int, int]:
-  return tuple(int(level) for level in rng.randint(256, size=3))
-
-
-def _contrasting_colours(
-  rng: np.random.RandomState,
-) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
-  """Draws two colours until they differ in lightness."""
-  while True:
-    first, second = _colour(rng), _colour(rng)
-    weights = (0.299, 0.587, 0.114)
-    if abs(np.dot(weights, first) - np.dot(weights, second)) >= _MIN_CONTRAST:
-      return first, second
-
-
-def load_font(name: str, height: int) -> ImageFont.FreeTypeFont:
-  """Loads one of matplotlib's fonts."""
-  return ImageFont.truetype(
-    packages.read('matplotlib', f'mpl-data/fonts/ttf/{name}.ttf'),
-    height,
-    layout_engine=ImageFont.Layout.BASIC,  # the other may not be installed
-  )
-
-
-def print_number(number: Number, size: int) -> np.ndarray:
-  """Draws a number as uint8 [size, size, 3]."""
-  canvas = size * _SCALE
-  font = load_font(number.font, round(number.height * _SCALE))
-  picture = Image.new('RGB', (canvas, canvas), number.background)
-  centre_x, centre_y = (canvas / 2 + _SCALE * shift for shift in number.shift)
-  _, top, _, bottom = font.getbbox(str(number.digit), anchor='ls')
-  ImageDraw.Draw(picture).text(
-    (
-      centre_x
-      - font.getlength(number.left)
-      - font.getlength(str(number.digit)) / 2,
-      centre_y - (top + bottom) / 2,
-    ),
-    f'{number.left}{number.digit}{number.right}',
-    font=font,
-    anchor='ls',
-    fill=number.fill,
-    stroke_width=round(number.outline_width * _SCALE),
-    stroke_fill=number.outline,
-  )
-  picture = picture.rotate(
-    number.angle,
-    Image.Resampling.BILINEAR,
-    center=(centre_x, centre_y),
-    fillcolor=number.background,
-  )
-  picture = picture.reduce(_SCALE).filter(ImageFilter.GaussianBlur(number.blur))
-  return np.asarray(picture)
+  return font_digits.choose_number(rng, drawing % 10, FONTS[split])
