@@ -208,6 +208,15 @@ def test_a_corrupt_file_stops_one_domain_and_leaves_nothing(
   assert len(loaded) == 6
 
 
+def test_files_without_examples_stop_one_domain(manual_dir, tmp_path, capsys):
+  made_up_files.write_mnist(manual_dir / 'mnist', test=0)
+  with pytest.raises(UserError, match=r'Not prepared: digits/mnist\.'):
+    _prepare('digits', manual_dir, tmp_path / 'data', capsys)
+  rows = _table(capsys.readouterr().out)
+  assert rows['digits/mnist', '0'].endswith('refused')
+  assert ' prepared; subset' in rows['digits/svhn', 'train']
+
+
 @pytest.mark.parametrize('group', ['digits', 'office31', 'reviews'])
 def test_an_empty_folder_names_everything(tmp_path, capsys, group):
   (tmp_path / 'manual').mkdir()
