@@ -22,10 +22,16 @@ class UnreadableImage(UserError):
   """One file is truncated, no image, or beyond the limits."""
 
 
+def is_hidden(name: str) -> bool:
+  """Whether a path is a by-product, such as `.DS_Store` or `__MACOSX/…`."""
+  return any(
+    part.startswith('.') or part == '__MACOSX' for part in name.split('/')
+  )
+
+
 def is_image_name(name: str) -> bool:
-  """Whether the name is that of a picture; `._x.jpg` is a Mac's by-product."""
-  file = name.rsplit('/', 1)[-1]
-  return file.lower().endswith(SUFFIXES) and not file.startswith('._')
+  """Whether the path is that of a picture, and of no by-product."""
+  return name.lower().endswith(SUFFIXES) and not is_hidden(name)
 
 
 def decode(data: bytes, name: str) -> Image.Image:
@@ -55,6 +61,7 @@ def to_rgb(image: Image.Image) -> Image.Image:
 
 def warn_of_others(names: Sequence[str], place: object) -> None:
   """Counts and names files that lie among the pictures but are none."""
+  names = [name for name in names if not is_hidden(name)]
   if names:
     shown = ', '.join(names[:_NAMES_SHOWN])
     more = ', …' if len(names) > _NAMES_SHOWN else ''

@@ -98,6 +98,7 @@ def test_names():
   assert images.is_image_name('a/b/X.JPG')
   assert images.is_image_name('x.webp')
   assert not images.is_image_name('a/._x.jpg')
+  assert not images.is_image_name('__MACOSX/a/x.jpg')
   assert not images.is_image_name('Thumbs.db')
 
 
