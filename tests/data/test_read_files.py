@@ -220,6 +220,17 @@ GOOD = np.zeros((2, 8, 8, 3), np.uint8)
     ({'images': np.full((2, 8, 8), np.nan)}, r'0\.\.1'),
     ({'images': GOOD, 'labels': np.zeros(3, int)}, r'shape \(3,\) for 2'),
     ({'images': GOOD, 'labels': np.zeros(2)}, 'type float64'),
+    ({'images': GOOD[:0]}, 'at least one image'),
+    ({'images': np.zeros((0, 8, 8))}, 'at least one image'),
+    ({'images': GOOD[:, :0, :0]}, 'at least one pixel'),
+    (
+      {'images': GOOD, 'labels': np.zeros(2, int), 'classes': np.asarray('x')},
+      r'classes of shape \(\)',
+    ),
+    (
+      {'images': GOOD, 'labels': np.zeros(2, int), 'classes': [['x'], ['y']]},
+      r'classes of shape \(2, 1\)',
+    ),
     (
       {'images': GOOD, 'labels': np.asarray([0, 5]), 'classes': ['x', 'y']},
       'like 5 for 2 classes',
