@@ -146,6 +146,27 @@ def test_other_files_than_those_prepared_are_noticed(
   assert str(tmp_path / 'data/amazon_reviews/books/1.0.0') in row
 
 
+def test_a_changed_file_with_the_right_counts_is_told_apart(
+  manual_dir, tmp_path, capsys, monkeypatch
+):
+  for domain, size in zip(
+    ('books', 'dvd', 'electronics', 'kitchen'), (4, 3, 5, 2), strict=True
+  ):
+    counts = {'train': size}
+    monkeypatch.setitem(
+      checksums.ORIGINAL_COUNTS, f'amazon_reviews/{domain}', counts
+    )
+  rows = _prepare('reviews', manual_dir, tmp_path / 'data', capsys)
+  row = rows['reviews/books', 'train']
+  assert row.endswith(' prepared; counts match, the checksum does not')
+  # Known from now on, it is known of what was prepared before.
+  digest = checksums.sha256(manual_dir / 'reviews' / 'amazon.npz')
+  monkeypatch.setattr(checksums, 'REVIEWS_SHA256', digest)
+  rows = _prepare('reviews', manual_dir, tmp_path / 'data', capsys)
+  row = rows['reviews/books', 'train']
+  assert f'  {digest[:12]} verified  already prepared; complete' in row
+
+
 def test_what_is_added_later_is_prepared_later(manual_dir, tmp_path, capsys):
   data_dir = tmp_path / 'data'
   aside = (manual_dir / 'svhn').rename(tmp_path / 'aside')

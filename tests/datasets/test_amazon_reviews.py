@@ -125,6 +125,18 @@ def test_any_type_of_number_gives_the_same_data_set(tmp_path, kind):
       assert np.array_equal(value, after[key])
 
 
+def test_a_made_up_file_is_not_taken_for_the_known_one(tmp_path):
+  made_up_files.write_reviews(tmp_path / 'amazon.npz', SIZES)
+  (source,) = amazon_reviews.find_sources(tmp_path).values()
+  assert not source.verified
+
+
+def test_the_real_file_is_the_known_one():
+  manual_dir = made_up_files.real('reviews', 'amazon.npz').parents[1]
+  (source,) = amazon_reviews.find_sources(manual_dir).values()
+  assert source.verified
+
+
 @pytest.fixture(scope='module')
 def real_kitchen(tmp_path_factory):
   manual_dir = made_up_files.real('reviews', 'amazon.npz').parents[1]
