@@ -3,11 +3,11 @@ r"""Your own pictures: a folder for every domain, in it one for every class.
   python -m moda_jax.main --config=configs/folder.py:PATH,target=DOMAIN \
     --workdir=runs/mine
 
-takes PATH/<domain>/<class>/*.{jpg,jpeg,png,bmp,webp} of any size and mode, all
-domains but the target as sources. The target's pictures may lie in classes,
-which then serve evaluation alone, or flat in PATH/DOMAIN, without labels. With
---mode=predict the run then writes predictions.csv: every picture of the target
-with its class.
+takes PATH/<domain>/<class>/*.{jpg,jpeg,png,bmp,webp} of any size and mode,
+turned as their EXIF orientation says; all domains but the target are sources.
+The target's pictures may lie in classes, which then serve evaluation alone, or
+flat in PATH/DOMAIN, without labels. With --mode=predict the run then writes
+predictions.csv: every picture of the target with its class.
 
 Classes are matched by name. Further values follow as key=value: image_size=64
 reads the pictures larger, weak_flip=false does without mirroring. The default

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 import tensorflow_datasets as tfds
 
 from moda_jax.datasets import checksums, preparation
-from moda_jax.errors import RunEnd, UserError
+from moda_jax.errors import Interrupted, RunEnd, UserError
 
 _COLUMNS = (
   'domain',
@@ -91,7 +91,10 @@ def describe(outcome: preparation.Outcome, split: str) -> str:
     kind = 'subset' if count < counts[split] else 'NOT the original'
     return f'{kind}: {count:,} of {counts[split]:,}'
   source = outcome.sources.get(split)
-  return 'complete' if source and source.verified else 'counts match'
+  if source and source.verified:
+    return 'complete'
+  known = outcome.candidate.dataset.split('/')[0] in checksums.WITH_SHA256
+  return 'counts match, the checksum does not' if known else 'counts match'
 
 
 def format_table(rows: Sequence[Sequence[str]]) -> str:
@@ -181,6 +184,9 @@ def run() -> None:
   except RunEnd as end:
     print(end, file=sys.stderr)
     sys.exit(end.status)
+  except KeyboardInterrupt:  # TFDS has cleared away what was half made
+    print('interrupted', file=sys.stderr)
+    sys.exit(Interrupted.status)
 
 
 if __name__ == '__main__':

@@ -146,6 +146,27 @@ def test_other_files_than_those_prepared_are_noticed(
   assert str(tmp_path / 'data/amazon_reviews/books/1.0.0') in row
 
 
+def test_a_changed_file_with_the_right_counts_is_told_apart(
+  manual_dir, tmp_path, capsys, monkeypatch
+):
+  for domain, size in zip(
+    ('books', 'dvd', 'electronics', 'kitchen'), (4, 3, 5, 2), strict=True
+  ):
+    counts = {'train': size}
+    monkeypatch.setitem(
+      checksums.ORIGINAL_COUNTS, f'amazon_reviews/{domain}', counts
+    )
+  rows = _prepare('reviews', manual_dir, tmp_path / 'data', capsys)
+  row = rows['reviews/books', 'train']
+  assert row.endswith(' prepared; counts match, the checksum does not')
+  # Known from now on, it is known of what was prepared before.
+  digest = checksums.sha256(manual_dir / 'reviews' / 'amazon.npz')
+  monkeypatch.setattr(checksums, 'REVIEWS_SHA256', digest)
+  rows = _prepare('reviews', manual_dir, tmp_path / 'data', capsys)
+  row = rows['reviews/books', 'train']
+  assert f'  {digest[:12]} verified  already prepared; complete' in row
+
+
 def test_what_is_added_later_is_prepared_later(manual_dir, tmp_path, capsys):
   data_dir = tmp_path / 'data'
   aside = (manual_dir / 'svhn').rename(tmp_path / 'aside')
@@ -208,6 +229,15 @@ def test_a_corrupt_file_stops_one_domain_and_leaves_nothing(
   assert len(loaded) == 6
 
 
+def test_files_without_examples_stop_one_domain(manual_dir, tmp_path, capsys):
+  made_up_files.write_mnist(manual_dir / 'mnist', test=0)
+  with pytest.raises(UserError, match=r'Not prepared: digits/mnist\.'):
+    _prepare('digits', manual_dir, tmp_path / 'data', capsys)
+  rows = _table(capsys.readouterr().out)
+  assert rows['digits/mnist', '0'].endswith('refused')
+  assert ' prepared; subset' in rows['digits/svhn', 'train']
+
+
 @pytest.mark.parametrize('group', ['digits', 'office31', 'reviews'])
 def test_an_empty_folder_names_everything(tmp_path, capsys, group):
   (tmp_path / 'manual').mkdir()
@@ -216,7 +246,7 @@ def test_an_empty_folder_names_everything(tmp_path, capsys, group):
   printed = capsys.readouterr().out
   wanted = {
     'digits': ('train-images-idx3-ubyte.gz', 'mnist_m_train_labels', '32x32'),
-    'office31': ('a folder with amazon in it',),
+    'office31': ('a folder with amazon, dslr, webcam or',),
     'reviews': ('amazon.npz',),
   }
   for name in wanted[group]:

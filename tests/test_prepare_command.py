@@ -91,6 +91,38 @@ prepare.main(sys.argv[1:])
   assert len(list(loaded)) == 6
 
 
+def test_an_interrupted_preparation_says_so_and_leaves_nothing(tmp_path):
+  """Ctrl-C, which a terminal sends to all of the command's processes."""
+  (tmp_path / 'manual').mkdir()
+  data_dir = tmp_path / 'data'
+  program = f"""
+import os, sys
+from moda_jax import prepare
+from moda_jax.datasets.synth_digits import regenerated
+
+read = regenerated._read_png
+
+def read_some(worker):
+  png = read(worker)
+  os.write(1, b'drawing\\n')
+  return png
+
+regenerated._read_png = read_some
+sys.argv[1:] = [
+  'digits', '--manual_dir={tmp_path}/manual', '--data_dir={data_dir}'
+]
+prepare.run()
+"""
+  command = _command() | {'args': [sys.executable, '-c', program]}
+  with subprocess.Popen(**command, process_group=0) as process:
+    while process.stdout.readline() not in ('drawing\n', ''):
+      pass
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate()
+  assert (process.returncode, errors) == (130, 'interrupted\n')
+  assert not made_up_files.leftovers(data_dir)
+
+
 def test_two_preparations_do_not_write_to_one_place(tmp_path):
   with preparation.lock(tmp_path / 'data'):
     done = subprocess.run(

@@ -67,6 +67,11 @@ def _check_images(images: np.ndarray, where: str) -> np.ndarray:
       f'{where}: images of shape {images.shape}; [N, H, W], [N, H, W, 1] or '
       '[N, H, W, 3] is needed.'
     )
+  if 0 in images.shape:
+    raise UserError(
+      f'{where}: images of shape {images.shape}; at least one image of at '
+      'least one pixel is needed.'
+    )
   if images.dtype.kind == 'f':
     if not (
       np.isfinite(images).all() and 0 <= images.min() <= images.max() <= 1
@@ -88,6 +93,11 @@ def _name_classes(
   if labels.dtype.kind not in 'uibU':
     raise UserError(
       f'{where}: labels of type {labels.dtype}; whole numbers or names are '
+      'needed.'
+    )
+  if classes is not None and np.ndim(classes) != 1:
+    raise UserError(
+      f'{where}: classes of shape {np.shape(classes)}; a list of names is '
       'needed.'
     )
   if classes is None or labels.dtype.kind == 'U':

@@ -54,18 +54,18 @@ def read_folder(name: str, path: str, image_size: int) -> Domain:
 
   Args:
     name: the domain's name.
-    path: its folder; where all it holds is one folder `images`, that one.
+    path: its folder; where all it holds of pictures is in one folder
+      `images`, that one.
     image_size: what every picture is brought to; they may be of any size,
-      format and mode.
+      format and mode, and are turned as their EXIF orientation says.
   """
   root = _existing(path, pathlib.Path.is_dir, 'folder')
-  entries = [p for p in sorted(root.iterdir()) if _visible(p)]
-  if [p.name for p in entries if p.is_dir()] == ['images']:
+  folders, flat = _list_entries(root)
+  if [p.name for p in folders] == ['images'] and not flat:
     root = root / 'images'
-    entries = [p for p in sorted(root.iterdir()) if _visible(p)]
-  by_class = {p.name: _list_pictures(p) for p in entries if p.is_dir()}
+    folders, flat = _list_entries(root)
+  by_class = {p.name: _list_pictures(p) for p in folders}
   by_class = {c: files for c, files in by_class.items() if files}
-  flat = [p for p in entries if p.is_file() and images.is_image_name(p.name)]
   if by_class and flat:
     raise UserError(
       f'{root} holds pictures, such as {flat[0].name}, beside folders of '
@@ -88,11 +88,33 @@ def read_folder(name: str, path: str, image_size: int) -> Domain:
   )
 
 
+def _list_entries(
+  root: pathlib.Path,
+) -> tuple[list[pathlib.Path], list[pathlib.Path]]:
+  """The folders and the pictures in a folder; warns of all else in it."""
+  folders, pictures, others = [], [], []
+  for entry in sorted(root.iterdir()):
+    if not _visible(entry):
+      continue
+    if entry.is_dir():
+      folders.append(entry)
+    elif entry.is_file() and images.is_image_name(entry.name):
+      pictures.append(entry)
+    else:
+      others.append(entry.name)
+  images.warn_of_others(others, root)
+  return folders, pictures
+
+
 def _list_pictures(folder: pathlib.Path) -> list[pathlib.Path]:
-  files = [p for p in sorted(folder.iterdir()) if _visible(p)]
-  pictures = [p for p in files if p.is_file() and images.is_image_name(p.name)]
-  others = [p.name for p in files if p not in set(pictures)]
-  images.warn_of_others(others, folder)
+  deeper, pictures = _list_entries(folder)
+  if deeper:
+    _log.warning(
+      '%s: %d folders within are not looked into, such as %s',
+      folder,
+      len(deeper),
+      deeper[0].name,
+    )
   if not pictures:
     _log.warning('%s holds no pictures: no class', folder)
   return pictures
@@ -112,7 +134,8 @@ def _read_pictures(
       picture = images.decode(file.read_bytes(), str(file.relative_to(root)))
     except (images.UnreadableImage, OSError) as error:
       return UserError(str(error))
-    return resize(np.asarray(images.to_rgb(picture)), size)
+    picture = images.to_rgb(images.turn_upright(picture))
+    return resize(np.asarray(picture), size)
 
   with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
     read_files = list(pool.map(read, files))
@@ -147,7 +170,7 @@ def _existing(
 
 
 def _visible(path: pathlib.Path) -> bool:
-  return not path.name.startswith('.')
+  return not images.is_hidden(path.name)
 
 
 FILE_READERS = {'folder': read_folder, 'npz': read_arrays}

@@ -1,7 +1,10 @@
 """A domain's examples from a TFDS data set."""
 
+import contextlib
 import logging
 import pathlib
+import re
+from collections.abc import Iterator
 
 import ml_collections
 import numpy as np
@@ -26,6 +29,13 @@ def read_tfds(
   brought to `config.image_size`. Sparse features come as a sparse matrix.
   """
   builder = prepared_builder(config, name)
+  with _damage_is_user_error(builder, config.experiment):
+    return _read_split(builder, name, split, config.image_size)
+
+
+def _read_split(
+  builder: tfds.core.DatasetBuilder, name: str, split: str, image_size: int
+) -> Domain:
   if split not in builder.info.splits:
     raise UserError(
       f'{builder.info.full_name} has no split {split!r}; it has '
@@ -40,7 +50,7 @@ def read_tfds(
   if 'indices' in features:
     inputs, labels = _read_sparse(builder, split)
   elif None in features['image'].shape[:2]:
-    inputs, labels = _read_one_by_one(builder, split, config.image_size)
+    inputs, labels = _read_one_by_one(builder, split, image_size)
   else:
     loaded = builder.as_dataset(split=split, batch_size=-1)
     inputs = conform(loaded['image'].numpy())
@@ -52,6 +62,29 @@ def read_tfds(
     labels=labels.astype(np.int32),
     classes=tuple(features['label'].names),
   )
+
+
+@contextlib.contextmanager
+def _damage_is_user_error(
+  builder: tfds.core.DatasetBuilder, experiment: str
+) -> Iterator[None]:
+  import tensorflow as tf  # takes a while to import
+
+  try:
+    yield
+  except (
+    tf.errors.DataLossError,
+    tf.errors.FailedPreconditionError,  # fewer examples than there should be
+    tf.errors.InvalidArgumentError,  # no examples of this data set
+    tf.errors.NotFoundError,
+  ) as error:
+    name = builder.info.full_name
+    reason = re.sub(r'^{{.*?}} | \[Op:.*', '', error.message)
+    raise UserError(
+      f'{name} is damaged: {reason}\n'
+      f'Delete its folder, {builder.data_dir}, and make it anew with\n'
+      f'  {_preparing_command(experiment, name.rpartition("/")[0])}'
+    ) from error
 
 
 def _read_sparse(

@@ -9,6 +9,7 @@ import contextlib
 import dataclasses
 import gzip
 import io
+import lzma
 import os
 import pathlib
 import stat
@@ -28,14 +29,19 @@ MAX_TOTAL_BYTES = 4 * 2**30
 
 ARCHIVE_SUFFIXES = ('.tar', '.tar.gz', '.tgz', '.zip')
 
-_BROKEN = (
+# What reading damaged bytes raises.
+BROKEN = (
   tarfile.TarError,
   zipfile.BadZipFile,
   zlib.error,
+  lzma.LZMAError,
   EOFError,
   OSError,
+  ValueError,  # zipfile: a name that is not UTF-8, a place before the start
+  OverflowError,  # tarfile: a number beyond all bounds
   NotImplementedError,  # zipfile: a compression it does not know
 )
+_ZIP_STARTS = (b'PK\3\4', b'PK\5\6')  # of the first member, of none at all
 _TAR_BLOCK = 512
 _CHUNK = 2**16
 
@@ -80,7 +86,7 @@ def iter_members(
   path = pathlib.Path(path)
   if path.is_dir():
     members = _folder_members(path, entries)
-  elif zipfile.is_zipfile(path):
+  elif _is_zip(path):
     members = _zip_members(path)
   else:
     members = _tar_members(path)
@@ -92,6 +98,12 @@ def iter_members(
     _check_size(path, member.name, member.size, MAX_MEMBER_BYTES)
     _check_size(path, 'everything inside', total, MAX_TOTAL_BYTES)
     yield member
+
+
+def _is_zip(path: pathlib.Path) -> bool:
+  # `zipfile.is_zipfile` looks at the end, where a tar may hold a zip.
+  with _broken_is_user_error(path), open(path, 'rb') as file:
+    return file.read(4) in _ZIP_STARTS
 
 
 def _check_size(path: pathlib.Path, what: str, size: int, allowed: int) -> None:
@@ -114,7 +126,7 @@ def _check_name(path: pathlib.Path, name: str) -> str:
 def _broken_is_user_error(path: pathlib.Path) -> Iterator[None]:
   try:
     yield
-  except _BROKEN as error:
+  except BROKEN as error:
     raise UserError(
       f'{path} is truncated, damaged or no archive we read '
       f'({", ".join(ARCHIVE_SUFFIXES)}): {error or type(error).__name__}.'
@@ -125,7 +137,7 @@ def _folder_members(
   root: pathlib.Path, entries: Collection[str]
 ) -> Iterator[Member]:
   inside = root.resolve()
-  for folder, subfolders, names in os.walk(root):
+  for folder, subfolders, names in os.walk(root, onerror=_refuse_folder):
     if entries and pathlib.Path(folder) == root:
       subfolders[:] = [name for name in subfolders if name in entries]
       names = [name for name in names if name in entries]
@@ -142,6 +154,10 @@ def _folder_members(
       yield Member(
         file.relative_to(root).as_posix(), file.stat().st_size, file.read_bytes
       )
+
+
+def _refuse_folder(error: OSError) -> None:
+  raise UserError(f'{error.filename} cannot be read: {error.strerror}.')
 
 
 def _zip_members(path: pathlib.Path) -> Iterator[Member]:

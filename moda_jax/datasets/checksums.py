@@ -31,6 +31,14 @@ SVHN_SHA256 = {
   'test': 'cdce80dfb2a2c4c6160906d0bd7c68ec5a99d7ca4831afa54f09182025b6a75b',
 }
 
+# The file that the builder was written with; it has all the reviews.
+REVIEWS_SHA256 = (
+  '483e5ca059c69ac0e7f1ac461fdbed23cda9ba9db310f80bf302a1c9f178644a'
+)
+
+# Data sets whose complete originals have a checksum here.
+WITH_SHA256 = ('mnist_idx', 'svhn_mat', 'amazon_reviews')
+
 # Examples in the complete original, by TFDS name and split.
 ORIGINAL_COUNTS = {
   'mnist_idx': {'train': 60_000, 'test': 10_000},

@@ -46,7 +46,9 @@ def pad_to_rgb(image: np.ndarray) -> np.ndarray:
 def check_labels(
   labels: np.ndarray, lowest: int, highest: int, place: object
 ) -> None:
-  """Refuses labels out of range, or not whole."""
+  """Refuses labels out of range, or not whole, or none at all."""
+  if not labels.size:
+    raise UserError(f'{place}: there are no labels; the split would be empty.')
   wrong = np.flatnonzero(
     (labels < lowest) | (labels > highest) | (labels != np.floor(labels))
   )

@@ -1,11 +1,13 @@
 """Pictures of unknown origin, decoded with limits."""
 
+import contextlib
 import io
 import warnings
 from collections.abc import Sequence
 
+import numpy as np
 from absl import logging
-from PIL import Image
+from PIL import Image, ImageOps
 
 from moda_jax.errors import UserError
 
@@ -14,7 +16,8 @@ SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.webp')
 
 _FORMATS = ('JPEG', 'PNG', 'BMP', 'WEBP')
 _WITH_ALPHA = ('RGBA', 'LA', 'PA', 'P')
-_MODES = ('1', 'L', 'RGB', 'CMYK', 'YCbCr', *_WITH_ALPHA)
+_OF_16_BITS = ('I;16', 'I')
+_MODES = ('1', 'L', 'RGB', 'CMYK', 'YCbCr', *_WITH_ALPHA, *_OF_16_BITS)
 _NAMES_SHOWN = 10
 
 
@@ -22,10 +25,16 @@ class UnreadableImage(UserError):
   """One file is truncated, no image, or beyond the limits."""
 
 
+def is_hidden(name: str) -> bool:
+  """Whether a path is a by-product, such as `.DS_Store` or `__MACOSX/…`."""
+  return any(
+    part.startswith('.') or part == '__MACOSX' for part in name.split('/')
+  )
+
+
 def is_image_name(name: str) -> bool:
-  """Whether the name is that of a picture; `._x.jpg` is a Mac's by-product."""
-  file = name.rsplit('/', 1)[-1]
-  return file.lower().endswith(SUFFIXES) and not file.startswith('._')
+  """Whether the path is that of a picture, and of no by-product."""
+  return name.lower().endswith(SUFFIXES) and not is_hidden(name)
 
 
 def decode(data: bytes, name: str) -> Image.Image:
@@ -46,8 +55,21 @@ def decode(data: bytes, name: str) -> Image.Image:
   return image
 
 
+def turn_upright(image: Image.Image) -> Image.Image:
+  """Turns a photograph as its EXIF orientation says and viewers show it."""
+  with warnings.catch_warnings(), contextlib.suppress(Exception):
+    warnings.simplefilter('ignore')
+    # Raises nearly anything on broken metadata, which then says nothing.
+    ImageOps.exif_transpose(image, in_place=True)
+  return image
+
+
 def to_rgb(image: Image.Image) -> Image.Image:
   """Converts any mode that `decode` lets through; transparency is dropped."""
+  if image.mode in _OF_16_BITS:
+    # The upper byte, as Pillow takes it of 16 bits a channel in colour.
+    upper = np.clip(np.asarray(image) // 256, 0, 255)
+    image = Image.fromarray(upper.astype(np.uint8))
   if image.mode in _WITH_ALPHA:
     image = image.convert('RGBA')
   return image.convert('RGB')
@@ -55,13 +77,16 @@ def to_rgb(image: Image.Image) -> Image.Image:
 
 def warn_of_others(names: Sequence[str], place: object) -> None:
   """Counts and names files that lie among the pictures but are none."""
+  names = [name for name in names if not is_hidden(name)]
   if names:
     shown = ', '.join(names[:_NAMES_SHOWN])
     more = ', …' if len(names) > _NAMES_SHOWN else ''
     logging.warning(
-      '%s: %d files are no pictures and are left out: %s%s',
+      '%s: %d files are no pictures of the kinds read (%s) and are left out: '
+      '%s%s',
       place,
       len(names),
+      ', '.join(SUFFIXES),
       shown,
       more,
     )

@@ -7,7 +7,7 @@ in it.
 import dataclasses
 import os
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow_datasets as tfds
@@ -83,16 +83,21 @@ def find_files(
 def find_tree(
   manual_dir: os.PathLike[str],
   folders: Sequence[str],
-  marker: str,
+  is_unpacked: Callable[[pathlib.Path], bool],
+  wanted: str,
   archive_globs: Sequence[str],
   instructions: str,
 ) -> pathlib.Path:
   """An unpacked folder or an archive, or `MissingFile`.
 
+  Each place is searched for both before the next one is, so that what lies
+  about in `manual_dir` does not outdo the data set's own folder.
+
   Args:
     manual_dir: where the user put originals.
     folders: names of the data set's own folder.
-    marker: a path inside the unpacked folder by which it is recognised.
+    is_unpacked: recognises the unpacked folder by what is in it.
+    wanted: the unpacked folder in words.
     archive_globs: names of archives that lie directly in `manual_dir`; in the
       data set's own folder an archive may have any name.
     instructions: where to get the files.
@@ -100,9 +105,8 @@ def find_tree(
   looked_in = places(manual_dir, folders)
   for place in looked_in:
     for root in (place, *(place / folder for folder in folders)):
-      if (root / marker).exists():
+      if is_unpacked(root):
         return root
-  for place in looked_in:
     globs = archive_globs if place == looked_in[-1] else ('*',)
     found = sorted({path for glob in globs for path in place.glob(glob)})
     found = [path for path in found if archives.is_archive(path)]
@@ -113,8 +117,7 @@ def find_tree(
       )
     if found:
       return found[0]
-  wanted = f'a folder with {marker} in it, or an archive of that'
-  raise _missing([wanted], looked_in, instructions)
+  raise _missing([f'{wanted}, or an archive of that'], looked_in, instructions)
 
 
 def _missing(

@@ -138,7 +138,7 @@ def prepare_domain(
     )
     if prepared:
       outcome.status = _status_of_prepared(builder, sources)
-      outcome.sources = manual.recorded_sources(builder) or sources
+      outcome.sources = _sources_of_prepared(builder, sources)
     else:
       try:
         make(builder, manual_dir)
@@ -166,6 +166,19 @@ def _status_of_prepared(
       f'{builder.data_dir} to prepare it anew'
     )
   return 'already prepared'
+
+
+def _sources_of_prepared(
+  builder: tfds.core.DatasetBuilder, sources: dict[str, manual.Source]
+) -> dict[str, manual.Source]:
+  """What it was made from; the same files there now may be known better."""
+  recorded = manual.recorded_sources(builder)
+  same = {
+    split: source
+    for split, source in sources.items()
+    if split in recorded and source.sha256 == recorded[split].sha256
+  }
+  return recorded | same or sources
 
 
 def make(

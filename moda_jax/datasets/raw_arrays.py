@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from moda_jax.datasets import archives
 from moda_jax.errors import UserError
 
 # SVHN's largest file (531,131 images) holds 1.6 GB.
@@ -149,13 +150,7 @@ def _open_npz(path: pathlib.Path) -> Iterator[zipfile.ZipFile]:
   try:
     with zipfile.ZipFile(path) as archive:
       yield archive
-  except (
-    zipfile.BadZipFile,
-    zlib.error,
-    EOFError,
-    OSError,
-    RuntimeError,
-  ) as error:
+  except (*archives.BROKEN, RuntimeError) as error:  # the latter: encrypted
     raise UserError(f'{path} is damaged or no .npz file: {error}.') from error
 
 
@@ -168,18 +163,23 @@ def _read_npy(
       f'{path}: {name} unpacks to {info.file_size:,} bytes; '
       f'{MAX_BYTES:,} are allowed.'
     )
-  content = io.BytesIO(archive.read(info))
+  content = archive.read(info)
   try:
-    # From memory of known size: a false shape in the header gets no allocation.
-    version = np.lib.format.read_magic(content)
-    if version == (1, 0):
-      header = np.lib.format.read_array_header_1_0(content)
-    else:
-      header = np.lib.format.read_array_header_2_0(content)
-    shape, fortran_order, dtype = header
-    if dtype.hasobject or dtype.kind not in kinds:
-      raise ValueError(f'arrays of type {dtype} are not read')
-    array = np.frombuffer(content.getbuffer(), dtype, offset=content.tell())
-    return array.reshape(shape, order='F' if fortran_order else 'C')
-  except ValueError as error:
+    return _parse_npy(content, kinds)
+  except Exception as error:  # NumPy raises nearly anything on damaged headers
     raise UserError(f'{path}: {name} cannot be read: {error}.') from error
+
+
+def _parse_npy(content: bytes, kinds: str) -> np.ndarray:
+  # From memory of known size: a false shape in the header gets no allocation.
+  stream = io.BytesIO(content)
+  version = np.lib.format.read_magic(stream)
+  if version == (1, 0):
+    header = np.lib.format.read_array_header_1_0(stream)
+  else:
+    header = np.lib.format.read_array_header_2_0(stream)
+  shape, fortran_order, dtype = header
+  if dtype.hasobject or dtype.kind not in kinds:
+    raise ValueError(f'arrays of type {dtype} are not read')
+  array = np.frombuffer(content, dtype, offset=stream.tell())
+  return array.reshape(shape, order='F' if fortran_order else 'C')

@@ -8,13 +8,24 @@ from matplotlib.figure import Figure
 from moda_jax.data.domains import Domain
 from moda_jax.data.labels import label_distances, label_shares
 
+_CELL = 0.85  # inches: room for '0.00991' with some air
+_LETTER = 0.09  # inches, about
+
 
 def plot_labels(domains: list[Domain], path: pathlib.Path) -> None:
   """Label distributions as bars, a row a domain, and their distances."""
+  draw_labels(domains).savefig(path)
+
+
+def draw_labels(domains: list[Domain]) -> Figure:
+  """The figure of `plot_labels`."""
   classes = domains[0].classes
   width = min(16, 4 + 0.35 * len(classes))
-  figure = Figure((width + 3.5, 1.5 * len(domains) + 1.2), layout='constrained')
-  bars, matrix = figure.subfigures(1, 2, width_ratios=(width, 3.5))
+  longest = max(len(domain.name) for domain in domains)
+  room = max(3.5, _CELL * len(domains) + _LETTER * longest + 0.5)
+  size = (width + room, 1.5 * len(domains) + 1.2)
+  figure = Figure(size, layout='constrained')
+  bars, matrix = figure.subfigures(1, 2, width_ratios=(width, room))
   rows = bars.subplots(len(domains), 1, sharex=True, sharey=True, squeeze=False)
   for axes, domain in zip(rows[:, 0], domains, strict=True):
     axes.bar(range(len(classes)), 100 * label_shares(domain))
@@ -22,7 +33,7 @@ def plot_labels(domains: list[Domain], path: pathlib.Path) -> None:
     axes.set_xticks(range(len(classes)), classes, rotation=60, ha='right')
     axes.tick_params('x', labelbottom=axes is rows[-1, 0])
   _draw_distances(domains, matrix.subplots())
-  figure.savefig(path)
+  return figure
 
 
 def _draw_distances(domains: list[Domain], axes: object) -> None:

@@ -51,7 +51,7 @@ def test_office31_has_the_paper_s_distances():
   labels = {domain: [] for domain in office31.DOMAINS}
   for member in archives.iter_members(tree, office31.DOMAINS):
     for domain, found in labels.items():
-      label = office31.label_of(member, domain)
+      label = office31.class_folder(member, domain)
       if label is not None:
         found.append(office31.CLASSES.index(label))
   assert {d: len(found) for d, found in labels.items()} == {

@@ -1,3 +1,5 @@
+import shutil
+
 import numpy as np
 import pytest
 import tensorflow_datasets as tfds
@@ -71,6 +73,44 @@ def test_unprepared_data_is_refused_with_the_way_to_prepare_it(tmp_path):
     read_tfds.prepared_builder(config, 'uci')
   for text in ("'uci'", 'mnist_m/original', str(tmp_path), 'moda_jax.prepare'):
     assert text in str(error.value)
+
+
+def _damage(data_dir, domain, damage):
+  """Damages the training examples of a data set; returns its folder."""
+  folder = data_dir / 'mini_digits' / domain / '1.0.0'
+  (file,) = folder.glob('*train.tfrecord*')
+  content = file.read_bytes()
+  if damage == 'gone':
+    file.unlink()
+  else:
+    file.write_bytes(
+      {
+        'cut': content[:-9],
+        'empty': b'',
+        'flipped': content[:99] + bytes(9) + content[108:],
+      }[damage]
+    )
+  return folder
+
+
+@pytest.mark.parametrize('damage', ['gone', 'cut', 'empty', 'flipped'])
+def test_a_damaged_data_set_is_named_with_the_way_to_make_it_anew(
+  mini_data_dir, tmp_path, damage
+):
+  config = mini.get_config('mnist')
+  config.data_dir = str(tmp_path)
+  part = 'mini_digits/uci'
+  shutil.copytree(mini_data_dir / part, tmp_path / part)
+  folder = _damage(tmp_path, 'uci', damage)
+  with pytest.raises(UserError) as error:
+    read_tfds.read_tfds(config, 'uci', 'train')
+  for text in (
+    'mini_digits/uci/1.0.0 is damaged: ',
+    f'Delete its folder, {folder}, ',
+    'python -m moda_jax.prepare mini ',
+  ):
+    assert text in str(error.value)
+  assert '[Op:' not in str(error.value)
 
 
 def test_domains_of_other_classes_are_refused(tmp_path):

@@ -60,17 +60,58 @@ def test_the_layout_of_office31_is_read(tmp_path):
   assert read_files.read_folder('d', str(tmp_path), 8).classes == ('a', 'b')
 
 
-def test_flat_pictures_have_no_labels(tmp_path):
+def test_what_lies_beside_images_is_named(tmp_path, caplog):
+  make_tree(tmp_path / 'images')
+  (tmp_path / 'readme.txt').write_text('')
+  (tmp_path / '.DS_Store').write_text('')
+  assert read_files.read_folder('d', str(tmp_path), 8).classes == ('a', 'b')
+  assert '1 files are no pictures' in caplog.text
+  assert 'readme.txt' in caplog.text
+
+
+def test_flat_pictures_have_no_labels(tmp_path, caplog):
   write(tmp_path / 'y.png')
   write(tmp_path / 'x.png')
-  (tmp_path / 'notes.txt').write_text('seen in May')
+  for name in ('notes.txt', 'z.gif', 'y.tif', '.hidden.png'):
+    (tmp_path / name).write_text('seen in May')
   domain = read_files.read_folder('d', str(tmp_path), 8)
   assert domain.labels is None
   assert domain.examples == ('x.png', 'y.png')
+  assert f'{tmp_path}: 3 files are no pictures of the kinds read' in caplog.text
+  assert 'notes.txt, y.tif, z.gif' in caplog.text
+
+
+def test_folders_within_classes_are_named(tmp_path, caplog):
+  make_tree(tmp_path)
+  write(tmp_path / 'b' / 'deeper' / '4.png')
+  assert read_files.read_folder('d', str(tmp_path), 8).size == 3
+  assert '1 folders within are not looked into, such as deeper' in caplog.text
+
+
+def test_photographs_are_turned_upright(tmp_path):
+  exif = Image.Exif()
+  exif[0x0112] = 6  # the camera stood on its side
+  pixels = RNG.integers(0, 256, (8, 8, 3), np.uint8)
+  Image.fromarray(pixels).save(tmp_path / 'x.png', exif=exif)
+  (image,) = read_files.read_folder('d', str(tmp_path), 8).inputs
+  np.testing.assert_array_equal(image, np.rot90(pixels, -1))
+
+
+def test_16_bits_of_grey_are_read(tmp_path):
+  values = np.arange(64, dtype=np.uint16).reshape(8, 8) * 1024
+  Image.fromarray(values).save(tmp_path / 'x.png')
+  (image,) = read_files.read_folder('d', str(tmp_path), 8).inputs
+  np.testing.assert_array_equal(image, np.stack([values // 256] * 3, -1))
 
 
 def break_mixed(root):
   make_tree(root)
+  write(root / 'loose.png')
+  return 'loose.png'
+
+
+def break_beside_images(root):
+  write(root / 'images' / '1.png')
   write(root / 'loose.png')
   return 'loose.png'
 
@@ -103,7 +144,14 @@ def break_empty(root):
 
 @pytest.mark.parametrize(
   'damage',
-  [break_mixed, break_truncated, break_no_picture, break_bomb, break_empty],
+  [
+    break_mixed,
+    break_beside_images,
+    break_truncated,
+    break_no_picture,
+    break_bomb,
+    break_empty,
+  ],
 )
 def test_what_cannot_be_read_is_named(tmp_path, damage):
   message = damage(tmp_path)
@@ -128,6 +176,7 @@ def test_domains_are_found_by_name(tmp_path):
 def test_a_folder_without_domains_is_refused(tmp_path, folders, message):
   for name in folders:
     (tmp_path / name).mkdir()
+  (tmp_path / '__MACOSX').mkdir()
   with pytest.raises(UserError, match=message):
     read_files.find_folders(str(tmp_path))
 
@@ -171,6 +220,17 @@ GOOD = np.zeros((2, 8, 8, 3), np.uint8)
     ({'images': np.full((2, 8, 8), np.nan)}, r'0\.\.1'),
     ({'images': GOOD, 'labels': np.zeros(3, int)}, r'shape \(3,\) for 2'),
     ({'images': GOOD, 'labels': np.zeros(2)}, 'type float64'),
+    ({'images': GOOD[:0]}, 'at least one image'),
+    ({'images': np.zeros((0, 8, 8))}, 'at least one image'),
+    ({'images': GOOD[:, :0, :0]}, 'at least one pixel'),
+    (
+      {'images': GOOD, 'labels': np.zeros(2, int), 'classes': np.asarray('x')},
+      r'classes of shape \(\)',
+    ),
+    (
+      {'images': GOOD, 'labels': np.zeros(2, int), 'classes': [['x'], ['y']]},
+      r'classes of shape \(2, 1\)',
+    ),
     (
       {'images': GOOD, 'labels': np.asarray([0, 5]), 'classes': ['x', 'y']},
       'like 5 for 2 classes',

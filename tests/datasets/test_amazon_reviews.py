@@ -69,7 +69,13 @@ def test_the_split_all_of_tfds_reads_everything(tmp_path):
     ({'offset': np.array([0, 4, 7, 14])}, 'offset is'),
     ({'offset': np.array([0, 4, 3, 12, 14])}, 'offset is'),
     ({'offset': np.array([0, 4, 7, 12, 15])}, 'offset is'),
+    ({'offset': np.array([0, 4, 7.5, 12, 14])}, 'offset has 1 .* like 7.5'),
+    ({'offset': np.array([0, 4, np.nan, 12, 14])}, 'offset has 1 .* like nan'),
+    ({'offset': np.array([0, 4, 3, 12, 14], np.uint64)}, 'offset is'),
+    ({'offset': np.array([0, 4, 2**63, 12, 14], np.uint64)}, 'offset has 1 '),
     ({'xx_shape': np.array([50])}, 'xx_shape is'),
+    ({'xx_shape': np.array([50.5, 14])}, 'xx_shape has 1 .* like 50.5'),
+    ({'xx_shape': np.array([np.nan, 14])}, 'xx_shape has 1 .* like nan'),
     ({'xx_shape': np.array([3, 14])}, 'xx_row has .* from 0 to 2'),
     ({'xx_data': np.ones(3, np.int32)}, 'differ in length'),
     (
@@ -99,12 +105,36 @@ def test_arrays_that_do_not_fit_are_refused(tmp_path, changes, message):
   assert not made_up_files.leftovers(tmp_path / 'data')
 
 
-def test_counts_stored_as_floats_are_accepted(tmp_path):
-  path = tmp_path / 'amazon.npz'
-  made_up_files.write_reviews(path, SIZES)
-  counts = raw_arrays.read_npz(path, ('xx_data',))['xx_data']
-  made_up_files.write_reviews(path, SIZES, xx_data=counts.astype(float))
-  assert amazon_reviews.read_arrays(path)['xx_data'].dtype == np.int32
+@pytest.mark.parametrize('kind', [np.float64, np.uint64])
+def test_any_type_of_number_gives_the_same_data_set(tmp_path, kind):
+  names = ('xx_data', 'xx_shape', 'offset')
+  found = []
+  for change in (np.int64, kind):
+    path = tmp_path / change.__name__ / 'amazon.npz'
+    made_up_files.write_reviews(path, SIZES)
+    arrays = raw_arrays.read_npz(path, names)
+    changed = {name: array.astype(change) for name, array in arrays.items()}
+    made_up_files.write_reviews(path, SIZES, **changed)
+    builder = made_up_files.build(
+      'amazon_reviews/dvd', path.parent, path.parent / 'data'
+    )
+    found.append(made_up_files.examples(builder, 'train'))
+  assert len(found[0]) == len(found[1]) == 3
+  for before, after in zip(*found, strict=True):
+    for key, value in before.items():
+      assert np.array_equal(value, after[key])
+
+
+def test_a_made_up_file_is_not_taken_for_the_known_one(tmp_path):
+  made_up_files.write_reviews(tmp_path / 'amazon.npz', SIZES)
+  (source,) = amazon_reviews.find_sources(tmp_path).values()
+  assert not source.verified
+
+
+def test_the_real_file_is_the_known_one():
+  manual_dir = made_up_files.real('reviews', 'amazon.npz').parents[1]
+  (source,) = amazon_reviews.find_sources(manual_dir).values()
+  assert source.verified
 
 
 @pytest.fixture(scope='module')

@@ -1,5 +1,6 @@
 """Archives and folders: every packing, and every attack on the reader."""
 
+import errno
 import gzip
 import io
 import os
@@ -177,6 +178,54 @@ def test_a_cut_archive_is_noticed_wherever_it_is_cut(tmp_path, packing):
     else:
       assert found == FILES, length  # cut in the padding: nothing is lost
   assert noticed > 20
+
+
+@pytest.mark.parametrize('packing', ['tar', 'tar.gz'])
+def test_a_zip_at_the_end_of_a_tar_is_one_of_its_files(tmp_path, packing):
+  inner = made_up_files.pack(FILES, 'zip', tmp_path, 'inner').read_bytes()
+  files = {'PK': b'', 'one.txt': b'1', 'two.zip': inner}
+  path = made_up_files.pack(files, packing, tmp_path, 'x')
+  assert _read(path) == files
+
+
+@pytest.mark.parametrize('packing', ['tar', 'tar.gz', 'zip'])
+def test_an_archive_may_be_empty(tmp_path, packing):
+  assert _read(made_up_files.pack({}, packing, tmp_path, 'x')) == {}
+
+
+@pytest.mark.parametrize(
+  'kind', [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA]
+)
+def test_a_zip_damaged_anywhere_is_refused_or_read(tmp_path, kind):
+  path = tmp_path / 'x.zip'
+  content = {'é.txt': made_up_files.random_image(0, 300).tobytes()}
+  with zipfile.ZipFile(path, 'w', kind) as archive:
+    archive.writestr(*content.popitem())
+  whole = path.read_bytes()
+  refused = 0
+  for place in range(4, len(whole)):
+    damaged = bytearray(whole)
+    damaged[place] ^= 255
+    path.write_bytes(damaged)
+    try:
+      _read(path)
+    except UserError:
+      refused += 1
+  assert refused > 300
+
+
+def test_a_folder_that_cannot_be_read_is_named(tmp_path, monkeypatch):
+  folder = made_up_files.pack(FILES, 'folder', tmp_path, 'x')
+  scandir = os.scandir
+
+  def refuse(path):
+    if os.fspath(path).endswith('b'):
+      raise PermissionError(errno.EACCES, 'Permission denied', path)
+    return scandir(path)
+
+  monkeypatch.setattr(os, 'scandir', refuse)
+  with pytest.raises(UserError, match='a/b cannot be read: Permission denied'):
+    _read(folder)
 
 
 @pytest.mark.parametrize('packing', ['tar.gz', 'zip'])

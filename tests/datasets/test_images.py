@@ -39,6 +39,59 @@ def test_other_modes_become_rgb(mode):
   assert np.abs(rgb.astype(int) - 200).max() < tolerance
 
 
+def test_16_bits_are_scaled_to_8():
+  values = np.array([[0, 255, 256, 25_700, 65_279, 65_535]], np.uint16)
+  data = made_up_files.encode(values)
+  rgb = np.asarray(images.to_rgb(images.decode(data, 'x')))
+  assert rgb.tolist() == [[[v] * 3 for v in (0, 0, 1, 100, 254, 255)]]
+
+
+def test_16_bits_of_grey_are_read_as_those_of_colour():
+  values = np.random.RandomState(0).randint(0, 2**16, (5, 6)).astype('>u2')
+  grey, colour = (
+    images.to_rgb(images.decode(_png(6, 5, 16, kind, channels), 'x'))
+    for kind, channels in (
+      (0, values),
+      (2, np.stack([values] * 3, -1, dtype='>u2')),
+    )
+  )
+  assert np.array_equal(np.asarray(grey), np.asarray(colour))
+
+
+@pytest.mark.parametrize('kind', ['PNG', 'JPEG', 'WEBP'])
+@pytest.mark.parametrize(
+  ('orientation', 'turned'),
+  [
+    (1, lambda pixels: pixels),
+    (2, lambda pixels: pixels[:, ::-1]),
+    (3, lambda pixels: pixels[::-1, ::-1]),
+    (6, lambda pixels: np.rot90(pixels, -1)),
+    (8, np.rot90),
+    (99, lambda pixels: pixels),
+  ],
+)
+def test_a_photograph_is_turned_as_its_camera_was(kind, orientation, turned):
+  pixels = made_up_files.random_image(0, (9, 7, 3))
+  exif = Image.Exif()
+  exif[0x0112] = orientation
+  data = made_up_files.encode(pixels, kind, exif=exif)
+  plain = np.asarray(images.to_rgb(images.decode(data, 'x')))
+  upright = images.turn_upright(images.decode(data, 'x'))
+  assert np.array_equal(np.asarray(images.to_rgb(upright)), turned(plain))
+
+
+def test_broken_metadata_turn_nothing():
+  pixels = made_up_files.random_image(0, (9, 7, 3))
+  for exif in (
+    b'Exif\0\0',
+    b'Exif\0\0II*\0\xff',
+    b'Exif\0\0MM\0*' + b'\xff' * 9,
+  ):
+    data = made_up_files.encode(pixels, exif=exif)
+    upright = images.turn_upright(images.decode(data, 'x'))
+    assert np.array_equal(np.asarray(upright), pixels)
+
+
 def test_a_palette_with_transparency_raises_no_warning():
   palette = Image.new('P', (4, 4), 1)
   palette.putpalette([0, 0, 0, 10, 20, 30])
@@ -62,7 +115,6 @@ def test_truncated_files_are_refused_by_name(kind):
     b'\x80\x04\x95',  # a pickle
     _save(Image.new('RGB', (4, 4)), 'GIF'),
     _save(Image.new('RGB', (4, 4)), 'TIFF'),
-    _save(Image.new('I;16', (4, 4)), 'PNG'),
   ],
 )
 def test_other_files_are_refused(data):
@@ -70,10 +122,16 @@ def test_other_files_are_refused(data):
     images.decode(data, 'x.png')
 
 
-def _png_that_claims(width, height):
-  header = struct.pack('>IIBBBBB', width, height, 8, 2, 0, 0, 0)
+def _png(width, height, bits, colour, rows):
+  """A PNG of these rows, which need not be as many as it claims."""
+  header = struct.pack('>IIBBBBB', width, height, bits, colour, 0, 0, 0)
+  data = b''.join(b'\0' + row.tobytes() for row in rows)  # each has a filter
   chunks = b''
-  for kind, content in ((b'IHDR', header), (b'IDAT', zlib.compress(b'0'))):
+  for kind, content in (
+    (b'IHDR', header),
+    (b'IDAT', zlib.compress(data)),
+    (b'IEND', b''),
+  ):
     check = struct.pack('>I', zlib.crc32(kind + content))
     chunks += struct.pack('>I', len(content)) + kind + content + check
   return b'\x89PNG\r\n\x1a\n' + chunks
@@ -82,7 +140,7 @@ def _png_that_claims(width, height):
 @pytest.mark.parametrize('side', [8_000, 100_000])
 def test_a_picture_of_too_many_pixels_is_not_unpacked(side):
   with pytest.raises(images.UnreadableImage, match=r'x\.png'):
-    images.decode(_png_that_claims(side, side), 'x.png')
+    images.decode(_png(side, side, 8, 2, []), 'x.png')
 
 
 def test_the_limit_is_on_pixels(monkeypatch):
@@ -98,6 +156,7 @@ def test_names():
   assert images.is_image_name('a/b/X.JPG')
   assert images.is_image_name('x.webp')
   assert not images.is_image_name('a/._x.jpg')
+  assert not images.is_image_name('__MACOSX/a/x.jpg')
   assert not images.is_image_name('Thumbs.db')
 
 

@@ -76,6 +76,13 @@ def test_files_that_do_not_fit_are_refused(tmp_path, name, array, message):
   assert not made_up_files.leftovers(tmp_path / 'data')
 
 
+def test_files_without_examples_are_refused(tmp_path):
+  made_up_files.write_mnist(tmp_path, test=0)
+  with pytest.raises(UserError, match=r't10k-labels.*there are no labels'):
+    made_up_files.build('mnist_idx', tmp_path, tmp_path / 'data')
+  assert not made_up_files.leftovers(tmp_path / 'data')
+
+
 def test_made_up_files_are_not_taken_for_the_original(tmp_path):
   made_up_files.write_mnist(tmp_path)
   sources = mnist_idx.find_sources(tmp_path)

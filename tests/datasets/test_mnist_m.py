@@ -1,5 +1,6 @@
 """MNIST-M: original layouts, and rebuilt by its recipe."""
 
+import io
 import logging
 import re
 import tarfile
@@ -93,6 +94,8 @@ def _corrupt(files, what):
     files[labels] = files[labels].replace(b'00000035.png 5', b'00000035.png')
   elif what == 'twice':
     files[labels] += b'00000035.png 3\n'
+  elif what == 'empty':
+    files[labels] = b''
   else:
     del files[labels]
 
@@ -109,6 +112,7 @@ def _corrupt(files, what):
     ('label', '1 of 12 labels are out of range'),
     ('line', r"line 8: '00000035\.png'"),
     ('twice', r"line 13: '00000035\.png 3'"),
+    ('empty', 'mnist_m_train_labels.txt: there are no labels'),
     ('labels', 'mnist_m_train_labels.txt'),
   ],
 )
@@ -257,6 +261,20 @@ def test_rebuilt_refuses_photographs_it_cannot_use(tmp_path):
   with pytest.raises(UserError, match='2 of 5 files') as caught:
     list(rebuilt.generate(tmp_path, 'test'))
   assert 'small.png (90×31 is smaller' in str(caught.value)
+
+
+def test_a_photograph_that_an_archive_has_twice_is_refused(tmp_path):
+  made_up_files.write_mnist(tmp_path)
+  photograph = made_up_files.random_image(0, (40, 50, 3))
+  data = made_up_files.encode(photograph)
+  with tarfile.open(tmp_path / 'photographs.tar', 'w') as archive:
+    for name in ('a.png', 'b.png', 'a.png'):
+      info = tarfile.TarInfo(name)
+      info.size = len(data)
+      archive.addfile(info, io.BytesIO(data))
+  with pytest.raises(UserError, match=r'photographs\.tar: a\.png is there t'):
+    made_up_files.build('mnist_m/rebuilt', tmp_path, tmp_path / 'data')
+  assert not made_up_files.leftovers(tmp_path / 'data')
 
 
 def test_rebuilt_needs_at_least_one_picture(tmp_path):

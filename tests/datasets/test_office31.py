@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from moda_jax.datasets import checksums
+from moda_jax.datasets import checksums, manual
 from moda_jax.datasets.office31 import office31_dataset_builder as office31
 from moda_jax.errors import UserError
 
@@ -129,6 +129,68 @@ def test_a_folder_that_is_no_class_is_refused(tmp_path):
   with pytest.raises(UserError, match="'teapot' is none of the classes"):
     _build(tmp_path)
   assert sum(_count_labels(_build(tmp_path, 'dslr')).values()) == 6
+
+
+@pytest.mark.parametrize('packing', made_up_files.PACKINGS)
+@pytest.mark.parametrize(
+  ('stray', 'named'),
+  [
+    ('amazon/images/.DS_Store', False),
+    ('amazon/images/.thumbnails/frame_0001.jpg', False),
+    ('__MACOSX/amazon/images/._bike', False),
+    ('__MACOSX/amazon/images/bike/._frame_0001.jpg', False),
+    ('amazon/images/readme.txt', True),
+    ('amazon/images/pen/Thumbs.db', True),
+  ],
+)
+def test_files_that_are_no_pictures_do_no_harm(
+  tmp_path, caplog, packing, stray, named
+):
+  files = made_up_files.office31_files(prefix='')
+  files[stray] = b'x'
+  made_up_files.pack(files, packing, tmp_path, 'office31')
+  assert sum(_count_labels(_build(tmp_path)).values()) == 6
+  assert (stray in caplog.text) == named
+
+
+def test_a_picture_in_no_class_is_refused(tmp_path):
+  files = made_up_files.office31_files()
+  files['office31/amazon/images/frame_0001.jpg'] = b''
+  made_up_files.pack(files, 'tar', tmp_path, 'office31')
+  with pytest.raises(UserError, match="'images' is none of the classes"):
+    _build(tmp_path)
+
+
+@pytest.mark.parametrize('middle', ['', 'images/'])
+def test_a_folder_may_hold_some_of_the_domains(tmp_path, middle):
+  files = {
+    path: data
+    for path, data in made_up_files.office31_files('', middle).items()
+    if not path.startswith('amazon')
+  }
+  made_up_files.pack(files, 'folder', tmp_path, 'office31')
+  for domain in ('dslr', 'webcam'):
+    assert sum(_count_labels(_build(tmp_path, domain)).values()) == 6
+  with pytest.raises(UserError, match="no pictures of the domain 'amazon'"):
+    _build(tmp_path)
+
+
+@pytest.mark.parametrize(
+  'other', ['amazon/amazon.npz', 'amazon/images/pen/frame_0001.jpg']
+)
+def test_a_folder_called_like_a_domain_does_not_outdo_the_archive(
+  tmp_path, other
+):
+  files = made_up_files.office31_files()
+  made_up_files.pack(files, 'tar', tmp_path / 'office31', 'office31')
+  made_up_files.pack({other: b''}, 'folder', tmp_path, '.')
+  assert sum(_count_labels(_build(tmp_path)).values()) == 6
+
+
+def test_a_folder_called_like_a_domain_is_not_taken_for_one(tmp_path):
+  made_up_files.pack({'amazon/amazon.npz': b''}, 'folder', tmp_path, '.')
+  with pytest.raises(manual.MissingFile, match='a folder with amazon, dslr'):
+    _build(tmp_path)
 
 
 def test_a_picture_in_two_places_is_refused(tmp_path):

@@ -167,6 +167,39 @@ def test_a_false_shape_in_an_npz_is_refused(tmp_path):
     raw_arrays.read_npz(tmp_path / 'x.npz', ('a',))
 
 
+@pytest.mark.parametrize(
+  'header',
+  [
+    b'{',
+    b"{'descr': '<f8', 'fortran_order': False, 'shape': (",
+    b'[' * 900,
+    b"{1: 2, 'a': 3}",
+    b'{[]: 1}',
+    b"{'descr': '<f8', 'fortran_order': False, 'shape': (%d,)}" % 10**30,
+  ],
+)
+def test_a_damaged_header_in_an_npz_is_refused(tmp_path, header):
+  length = len(header).to_bytes(2, 'little')
+  content = b'\x93NUMPY\1\0' + length + header + bytes(80)
+  _write_npz(tmp_path / 'x.npz', 'a.npy', content)
+  with pytest.raises(UserError, match=r'a\.npy cannot be read'):
+    raw_arrays.read_npz(tmp_path / 'x.npz', ('a',))
+
+
+def test_a_damaged_member_in_any_compression_is_refused(tmp_path):
+  path = tmp_path / 'x.npz'
+  for kind in (zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
+    content = io.BytesIO()
+    np.save(content, made_up_files.random_image(0, (1000,)))
+    with zipfile.ZipFile(path, 'w', kind) as archive:
+      archive.writestr('a.npy', content.getvalue())
+    damaged = bytearray(path.read_bytes())
+    damaged[35:90] = bytes(55)
+    path.write_bytes(damaged)
+    with pytest.raises(UserError, match=r'x\.npz'):
+      raw_arrays.read_npz(path, ('a',))
+
+
 def test_an_npz_bomb_is_not_unpacked(tmp_path, monkeypatch):
   np.savez_compressed(tmp_path / 'x.npz', a=np.zeros(10**6))
   monkeypatch.setattr(raw_arrays, 'MAX_BYTES', 10**6)

@@ -71,6 +71,12 @@ def test_arrays_that_do_not_fit_are_refused(tmp_path, arrays, message):
     digits.read_mat_digits(tmp_path / 'x.mat', 1, 10)
 
 
+def test_a_file_without_examples_is_refused(tmp_path):
+  made_up_files.write_mat_digits(tmp_path / 'x.mat', 0, np.zeros(0))
+  with pytest.raises(UserError, match=r'x\.mat: there are no labels'):
+    digits.read_mat_digits(tmp_path / 'x.mat', 1, 10)
+
+
 def test_a_single_image_keeps_its_shape(tmp_path):
   """MATLAB drops a last axis of one."""
   made_up_files.write_mat_digits(tmp_path / 'x.mat', 1, [7])

@@ -1,3 +1,5 @@
+import io
+
 import ml_collections
 import numpy as np
 import pytest
@@ -5,8 +7,9 @@ import tiny
 from PIL import Image
 
 from configs import folder
+from moda_jax.data.domains import Domain
 from moda_jax.errors import UserError
-from moda_jax.report import description
+from moda_jax.report import data_plots, description
 
 
 @pytest.fixture
@@ -52,6 +55,31 @@ def test_samples_are_the_views_that_training_has(pictures):
   assert {image.tobytes() for image in views['a']['image']} <= held
   for before, after in (('image', 'weak'), ('weak', 'strong')):
     assert (views['a'][before] != views['a'][after]).any()
+
+
+@pytest.mark.parametrize(
+  'names',
+  [
+    ('books', 'dvd', 'electronics', 'kitchen'),
+    ('clipart', 'infograph', 'painting', 'quickdraw', 'real', 'sketch'),
+  ],
+)
+def test_distances_are_written_within_their_cells(names):
+  rng = np.random.default_rng(0)
+  domains = [
+    Domain(name, '', np.zeros((5000, 1)), labels, ('negative', 'positive'))
+    for name, labels in zip(
+      names, rng.integers(0, 2, (len(names), 5000)), strict=True
+    )
+  ]
+  figure = data_plots.draw_labels(domains)
+  figure.savefig(io.BytesIO())  # lays it out
+  axes = figure.axes[-1]
+  cell = axes.get_window_extent().width / len(names)
+  widths = [text.get_window_extent().width for text in axes.texts]
+  assert len(widths) == len(names) ** 2
+  assert max(len(text.get_text()) for text in axes.texts) >= 7  # 0.00991
+  assert max(widths) < 0.9 * cell
 
 
 def test_a_place_that_cannot_be_written_to_is_refused(pictures, tmp_path):

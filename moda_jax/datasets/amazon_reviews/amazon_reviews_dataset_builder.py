@@ -32,6 +32,7 @@ _CITATION = """
   year={2012}
 }
 """
+_MAX_INT32 = np.iinfo(np.int32).max
 _ARRAYS = ('xx_data', 'xx_row', 'xx_col', 'xx_shape', 'yy', 'offset')
 
 
@@ -102,8 +103,13 @@ def _find(manual_dir: os.PathLike[str]) -> pathlib.Path:
 def find_sources(manual_dir: os.PathLike[str]) -> dict[str, manual.Source]:
   """What is in `manual_dir`, or `MissingFile`."""
   path = _find(manual_dir)
-  file = manual.relative(path, manual_dir)
-  return {'train': manual.Source(file=file, sha256=checksums.sha256(path))}
+  digest = checksums.sha256(path)
+  source = manual.Source(
+    file=manual.relative(path, manual_dir),
+    sha256=digest,
+    verified=digest == checksums.REVIEWS_SHA256,
+  )
+  return {'train': source}
 
 
 def read_arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
@@ -112,6 +118,8 @@ def read_arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
     name: array.ravel()
     for name, array in raw_arrays.read_npz(path, _ARRAYS).items()
   }
+  for name in ('xx_shape', 'offset'):
+    arrays[name] = _to_whole(path, name, arrays[name], 0, _MAX_INT32)
   shape, labels, offset = (arrays[name] for name in _ARRAYS[3:])
   if shape.shape != (2,) or (shape < 1).any():
     raise UserError(f'{path}: xx_shape is {shape}; two sizes are needed.')
@@ -136,17 +144,24 @@ def _check_entries(path: pathlib.Path, arrays: dict[str, np.ndarray]) -> None:
   sizes = {len(arrays[name]) for name in names}
   if len(sizes) != 1:
     raise UserError(f'{path}: {", ".join(names)} differ in length: {sizes}.')
-  limits = (np.iinfo(np.int32).max, *(arrays['xx_shape'] - 1))
+  limits = (_MAX_INT32, *(arrays['xx_shape'] - 1))
   lowest = (1, 0, 0)
   for name, low, high in zip(names, lowest, limits, strict=True):
-    array = arrays[name]
-    wrong = (array < low) | (array > high) | (array != np.floor(array))
-    if wrong.any():
-      raise UserError(
-        f'{path}: {name} has {np.count_nonzero(wrong):,} values like '
-        f'{array[wrong][0]}; whole numbers from {low} to {high} are needed.'
-      )
-    arrays[name] = array.astype(np.int32)
+    whole = _to_whole(path, name, arrays[name], low, high)
+    arrays[name] = whole.astype(np.int32)
   entries = arrays['xx_col'].astype(np.int64) * arrays['xx_shape'][0]
   if len(np.unique(entries + arrays['xx_row'])) != len(entries):
     raise UserError(f'{path}: an entry of the matrix is given twice.')
+
+
+def _to_whole(
+  path: pathlib.Path, name: str, array: np.ndarray, low: int, high: int
+) -> np.ndarray:
+  """The array as int64, whatever type of number the file has it in."""
+  wrong = (array < low) | (array > high) | (array != np.floor(array))
+  if wrong.any():
+    raise UserError(
+      f'{path}: {name} has {np.count_nonzero(wrong):,} values like '
+      f'{array[wrong][0]}; whole numbers from {low} to {high} are needed.'
+    )
+  return array.astype(np.int64)

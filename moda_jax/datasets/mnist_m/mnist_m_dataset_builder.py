@@ -18,6 +18,7 @@ INSTRUCTIONS = (
 
 _FOLDERS = ('mnist_m', 'MNIST_M')
 _SPLITS = ('train', 'test')
+_MARKER = 'mnist_m_train_labels.txt'
 _DESCRIPTIONS = {
   'original': 'MNIST-M as published: MNIST digits over photographs.',
   'rebuilt': """
@@ -77,7 +78,8 @@ def _find(manual_dir: os.PathLike[str]) -> pathlib.Path:
   return manual.find_tree(
     manual_dir,
     _FOLDERS,
-    'mnist_m_train_labels.txt',
+    lambda root: (root / _MARKER).exists(),
+    f'a folder with {_MARKER} in it',
     ('mnist_m*', 'mnist-m*'),
     INSTRUCTIONS,
   )

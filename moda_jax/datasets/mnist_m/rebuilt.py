@@ -5,6 +5,7 @@ ink. So are the originals: each one looked at, on plain ground, is MNIST's
 image of the same number, inverted exactly where that is above zero.
 """
 
+import itertools
 import os
 import pathlib
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from moda_jax.datasets import archives, digits, images, manual
 from moda_jax.datasets.mnist_idx import mnist_idx_dataset_builder as mnist
+from moda_jax.errors import UserError
 
 INSTRUCTIONS = (
   'mnist_m/rebuilt needs photographs (BSDS500 was used for the original): put '
@@ -64,7 +66,11 @@ def list_photographs(tree: pathlib.Path) -> dict[str, int]:
   images.warn_of_others(others, tree)
   if not pictures:
     raise manual.MissingFile(f'missing: pictures in {tree}\n{INSTRUCTIONS}')
-  return {name: number for number, name in enumerate(pictures)}
+  numbers = {name: number for number, name in enumerate(pictures)}
+  if len(numbers) < len(pictures):  # as an archive may have it
+    twice = next(a for a, b in itertools.pairwise(pictures) if a == b)
+    raise UserError(f'{tree}: {twice} is there twice; leave one.')
+  return numbers
 
 
 def choose_places(split: str, count: int) -> np.ndarray:

@@ -106,12 +106,13 @@ class Builder(tfds.core.GeneratorBasedBuilder):
     domain = self.builder_config.name
     total, errors, others, seen = 0, [], [], set()
     for member in archives.iter_members(tree, DOMAINS):
-      label = label_of(member, domain)
-      if label is None:
+      folder = class_folder(member, domain)
+      if folder is None:
         continue
       if not images.is_image_name(member.name):
         others.append(member.name)
         continue
+      label = _check_class(member, folder)
       total += 1
       key = f'{label}/{member.parts[-1]}'
       if key in seen:
@@ -130,23 +131,21 @@ class Builder(tfds.core.GeneratorBasedBuilder):
       raise UserError(f'{tree} holds no pictures of the domain {domain!r}.')
 
 
-def label_of(member: archives.Member, domain: str) -> str | None:
-  """The class of `…/<domain>/[images/]<class>/<file>`; None if it is no such.
-
-  Raises:
-    UserError: a file of the domain lies in a folder that is no class.
-  """
+def class_folder(member: archives.Member, domain: str) -> str | None:
+  """Of `…/<domain>/[images/]<class>/<file>` the class; None of another path."""
   folders = list(member.parts[:-1])
   if len(folders) > 2 and folders[-2] == 'images':
     folders.pop(-2)
-  if folders[-2:-1] != [domain]:
-    return None
-  if folders[-1] not in CLASSES:
+  return folders[-1] if folders[-2:-1] == [domain] else None
+
+
+def _check_class(member: archives.Member, folder: str) -> str:
+  if folder not in CLASSES:
     raise UserError(
-      f'{member.name}: {folders[-1]!r} is none of the classes of Office-31, '
+      f'{member.name}: {folder!r} is none of the classes of Office-31, '
       f'which are {", ".join(CLASSES)}.'
     )
-  return folders[-1]
+  return folder
 
 
 def to_256(data: bytes, name: str) -> bytes:
@@ -167,9 +166,19 @@ def _find(manual_dir: os.PathLike[str]) -> pathlib.Path:
   return manual.find_tree(
     manual_dir,
     _FOLDERS,
-    DOMAINS[0],
+    _is_unpacked,
+    f'a folder with {", ".join(DOMAINS)} or some of them in it',
     ('*office*31*', '*OFFICE*31*', '*Office*31*', 'domain_adaptation_images*'),
     INSTRUCTIONS,
+  )
+
+
+def _is_unpacked(root: pathlib.Path) -> bool:
+  """Whether a domain is there: more than a folder that is called like one."""
+  return any(
+    (root / domain / folder).is_dir()
+    for domain in DOMAINS
+    for folder in ('images', *CLASSES)
   )
 
 

@@ -54,6 +54,7 @@ def _worker(
   process = subprocess.Popen(
     [sys.executable, '-c', program, split, str(first), str(stop), str(step)],
     stdout=subprocess.PIPE,
+    process_group=0,  # Ctrl-C is for us, who then end it
     env=os.environ | {'PYTHONPATH': os.pathsep.join(sys.path)},
   )
   try:
