@@ -59,7 +59,7 @@ def test_eight_devices_are_near_one_in_float32(
   """Rounding differs and AdaDelta magnifies it: told rather than bounded."""
   (one, _), (eight, _) = (run(name, n, config, all_batches) for n in (1, 8))
   differences = [
-    max(abs(a[key] / b[key] - 1) for key in ('loss', 'gradient_norm'))
+    max(abs(float(a[key] / b[key]) - 1) for key in ('loss', 'gradient_norm'))
     for a, b in zip(one, eight, strict=True)
   ]
   record_property('relative differences by step', differences)
