@@ -61,10 +61,3 @@ def test_the_first_pattern_found_gives_the_rate():
 def test_an_uncovered_parameter_is_refused_by_name():
   with pytest.raises(UserError, match='net/bias'):
     update(rate_multipliers=(('kernel', 1.0), ('beta', 1.0)))
-
-
-def test_the_usual_rate_is_plain_adadelta():
-  tx = optax.adadelta(1.0, rho=0.9, eps=1e-6)
-  grads = jax.tree.map(lambda x: 0.1 * x, PARAMS)
-  expected = tx.update(grads, tx.init(PARAMS), PARAMS)[0]
-  jax.tree.map(np.testing.assert_array_equal, update(), expected)
