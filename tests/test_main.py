@@ -74,8 +74,8 @@ def test_mistakes_get_one_clear_message(tmp_path, arguments, named):
 
 def test_train_interrupt_resume_evaluate(mini_data_dir, tmp_path):
   arguments = [
-    '--config=configs/mini.py:mnistm,steps=12,width=0.05,batch_size=8,'
-    'log_every=1,eval_every=6,checkpoint_every=100'
+    '--config=configs/mini.py:mnistm,method=moda,steps=12,width=0.05,'
+    'batch_size=8,samples=64,log_every=1,eval_every=6,checkpoint_every=100'
   ]
   workdir = tmp_path / 'run'
   interrupt_after_a_step(mini_data_dir, arguments, workdir)

@@ -68,7 +68,9 @@ def test_the_paper_s_shapes_and_the_published_numbers_of_parameters(
 
 
 def test_an_unknown_variant_is_refused():
-  with pytest.raises(UserError, match=r"'v2' is unknown; allowed .* v1\."):
+  with pytest.raises(
+    UserError, match=r"'v2' is unknown; allowed .* v1, v1_old\."
+  ):
     resnet.create_networks(31, variant='v2')
 
 
