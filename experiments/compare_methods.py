@@ -63,6 +63,7 @@ def compare(
       one = _make_config(config, target, method, seed)
       runs[str(seed)] = _run(one, folder / f'{target}_{method}_{seed}')
       _write(table, config, results)
+  _write(table, config, results)  # with the command of today
   return results
 
 
@@ -136,13 +137,13 @@ def _rows(
   experiment: str, target: str, methods: dict[str, dict[str, Run]]
 ) -> list[str]:
   rows = [
-    '| method | accuracy (%) | paper (%) | runs | seconds a run | |',
+    '| method | accuracy (%) | paper (%) | runs | median seconds | |',
     '|---|---|---|---|---|---|',
   ]
   for method, by_seed in methods.items():
     runs = list(by_seed.values())
     values = [100 * run['accuracy'] for run in runs]
-    seconds = np.mean([run['seconds'] for run in runs])
+    seconds = np.median([run['seconds'] for run in runs])
     rows.append(
       f'| {method} | {np.mean(values):.1f}{_deviation(values)} | '
       f'{published(experiment, method, target)} | {len(runs)} | '
