@@ -1,0 +1,42 @@
+"""Freed memory is reused, as the system's count of page faults tells."""
+
+import platform
+import subprocess
+import sys
+
+import pytest
+
+_COUNT_FAULTS = """
+import ctypes, resource
+from moda_jax.memory import keep_freed_memory
+
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+libc.free.argtypes = [ctypes.c_void_p]
+
+def touch(size=256 * 2**20):
+  before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+  block = libc.malloc(ctypes.c_size_t(size))
+  ctypes.memset(block, 1, size)
+  libc.free(block)
+  return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+{prepare}
+touch()
+print(touch())
+"""
+
+
+@pytest.mark.skipif(
+  platform.libc_ver()[0] != 'glibc', reason='other libcs are left as they are'
+)
+@pytest.mark.parametrize(
+  ('prepare', 'reuses'), [('keep_freed_memory()', True), ('', False)]
+)
+def test_a_block_freed_is_reused(prepare: str, reuses: bool) -> None:
+  program = _COUNT_FAULTS.format(prepare=prepare)
+  found = subprocess.run(
+    [sys.executable, '-c', program], capture_output=True, text=True, check=True
+  )
+  # 256 MiB are 65,536 pages of 4 KiB, fewer where pages are huge.
+  assert (int(found.stdout) < 64) == reuses
