@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from absl import app, flags
 
-from moda_jax import memory, progress
+from moda_jax import progress
 from moda_jax.errors import Interrupted, RunEnd, UserError
 
 
@@ -17,7 +17,6 @@ def run(main: Callable[[], None]) -> None:
   a status other than 0, without a stack trace.
   """
   progress.log_to_stdout()
-  memory.keep_freed_memory()
 
   def start(argv: Sequence[str]) -> None:
     if argv[1:]:

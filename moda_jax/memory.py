@@ -8,7 +8,7 @@ _NEVER = 2**31 - 1
 
 
 def keep_freed_memory() -> None:
-  """Has this process reuse what it frees; to be called before threads start.
+  """Has this process reuse what it frees; call it before threads start.
 
   Where libc is not glibc, nothing changes.
 
