@@ -37,7 +37,7 @@ thread.join()
 @pytest.mark.parametrize(
   ('prepare', 'reuses'), [('import moda_jax', True), ('', False)]
 )
-def test_a_block_that_a_thread_frees_is_reused(prepare: str, reuses: bool) -> None:
+def test_what_a_thread_frees_is_reused(prepare: str, reuses: bool) -> None:
   program = _COUNT_FAULTS.format(prepare=prepare)
   found = subprocess.run(
     [sys.executable, '-c', program], capture_output=True, text=True, check=True
