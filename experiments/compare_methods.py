@@ -26,6 +26,7 @@ from ml_collections import config_flags
 from experiments.published import published
 from moda_jax import cli, objectives, train
 from moda_jax.errors import UserError
+from moda_jax.whole_files import write_whole
 
 Run = dict[str, object]  # accuracy, seconds, caution
 Results = dict[str, dict[str, dict[str, Run]]]  # by target, method and seed
@@ -72,10 +73,17 @@ def _read(table: pathlib.Path, config: ml_collections.ConfigDict) -> Results:
   file = table.with_suffix('.json')
   if not file.exists():
     return {}
-  found = json.loads(file.read_text())
-  if found['config'] != _describe(config):
+  try:
+    found = json.loads(file.read_text())
+    of_config, runs = found['config'], found['runs']
+  except (ValueError, KeyError, TypeError) as error:
+    raise UserError(
+      f'{file} is no table of this program: remove it or choose another '
+      '--table.'
+    ) from error
+  if of_config != _describe(config):
     raise UserError(f'{file} is of another config; choose another --table.')
-  return found['runs']
+  return runs
 
 
 def _describe(config: ml_collections.ConfigDict) -> dict[str, object]:
@@ -125,12 +133,14 @@ def _write(
   command = f'python -m experiments.compare_methods {shlex.join(sys.argv[1:])}'
   summary = {'command': command, 'config': _describe(config), 'runs': results}
   table.parent.mkdir(parents=True, exist_ok=True)
-  table.with_suffix('.json').write_text(json.dumps(summary, indent=1) + '\n')
+  with write_whole(table.with_suffix('.json')) as file:
+    file.write(json.dumps(summary, indent=1) + '\n')
   parts = [f'`{command}`\n']
   for target, methods in results.items():
     rows = _rows(config.experiment, target, methods)
     parts.append('\n'.join([f'Target {target}:\n', *rows]) + '\n')
-  table.with_suffix('.md').write_text('\n'.join(parts))
+  with write_whole(table.with_suffix('.md')) as file:
+    file.write('\n'.join(parts))
 
 
 def _rows(

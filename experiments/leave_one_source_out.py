@@ -22,6 +22,7 @@ from absl import flags
 from ml_collections import config_flags
 
 from moda_jax import cli, train
+from moda_jax.whole_files import write_whole
 
 
 def draw_values(
@@ -94,7 +95,8 @@ def search(
       'trials': done,
     }
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / 'search.json').write_text(json.dumps(summary, indent=2) + '\n')
+    with write_whole(folder / 'search.json') as file:
+      file.write(json.dumps(summary, indent=2) + '\n')
     print(json.dumps(done[-1]))
   print('best:', json.dumps(best))
   return best

@@ -13,6 +13,7 @@ from moda_jax.data.domains import Domains
 from moda_jax.evaluate import dense
 from moda_jax.experiment import Experiment
 from moda_jax.step import TrainState
+from moda_jax.whole_files import write_whole
 
 _HEADER = ('example', 'class', 'probability')
 
@@ -33,15 +34,14 @@ def write_predictions(
   test = experiment.domains.test
   names = test.examples or range(test.size)
   path = pathlib.Path(workdir) / 'predictions.csv'
-  partial = path.with_suffix('.partial')
-  with partial.open('w', newline='') as file:
+  with write_whole(path, newline='') as file:
     writer = csv.writer(file)
     writer.writerow(_HEADER)
     rows = zip(names, predict_all(experiment, state), strict=True)
     for name, probabilities in rows:
       best = int(np.argmax(probabilities))
       writer.writerow([name, test.classes[best], f'{probabilities[best]:.4f}'])
-  return partial.replace(path)
+  return path
 
 
 def predict_all(

@@ -12,6 +12,7 @@ from clu import metric_writers
 
 from moda_jax.errors import UserError
 from moda_jax.step import TrainState
+from moda_jax.whole_files import write_whole
 
 _log = logging.getLogger(__name__)
 _MISSING = 'missing'
@@ -43,9 +44,7 @@ class Workdir:
     self._config = json.loads(config.to_json()) | {'data': data}
     self._claim(self._config)
     self._metrics_path = self.path / 'metrics.jsonl'
-    self._events = metric_writers.AsyncWriter(
-      metric_writers.SummaryWriter(str(self.path))
-    )
+    self._events = None  # made when there is something to write
     self._manager = ocp.CheckpointManager(
       self.path / 'checkpoints',
       options=ocp.CheckpointManagerOptions(max_to_keep=2),
@@ -57,7 +56,10 @@ class Workdir:
     try:
       self.path.mkdir(parents=True, exist_ok=True)
       if not path.exists():
-        _write_atomically(path, json.dumps(config, indent=2) + '\n')
+        if any(self.path.glob('checkpoints/*')):
+          raise ValueError('it has checkpoints, but no config.json')
+        with write_whole(path) as file:
+          file.write(json.dumps(config, indent=2) + '\n')
       if not os.access(self.path, os.W_OK):
         raise PermissionError(f'no right to write to {self.path}')
       found = json.loads(path.read_text())
@@ -114,6 +116,10 @@ class Workdir:
     """Appends a line to `metrics.jsonl` and to the event file."""
     with self._metrics_path.open('a') as file:
       file.write(json.dumps({'step': step, **metrics}) + '\n')
+    if self._events is None:
+      self._events = metric_writers.AsyncWriter(
+        metric_writers.SummaryWriter(str(self.path))
+      )
     self._events.write_scalars(step, metrics)
 
   def read_metrics(self) -> list[dict[str, float]]:
@@ -124,7 +130,8 @@ class Workdir:
     """Drops what an interrupted run logged beyond its last checkpoint."""
     kept = [line for line in self.read_metrics() if line['step'] <= step]
     text = ''.join(json.dumps(line) + '\n' for line in kept)
-    _write_atomically(self._metrics_path, text)
+    with write_whole(self._metrics_path) as file:
+      file.write(text)
 
   def describe_checkpoint(self) -> str:
     """Says which checkpoint there is to go on from."""
@@ -138,7 +145,8 @@ class Workdir:
     """Waits until everything is on disk."""
     self._manager.wait_until_finished()
     self._manager.close()
-    self._events.close()
+    if self._events is not None:
+      self._events.close()
 
 
 def read_metrics(path: str | os.PathLike) -> list[dict[str, float]]:
@@ -153,9 +161,3 @@ def read_metrics(path: str | os.PathLike) -> list[dict[str, float]]:
     except json.JSONDecodeError:
       break
   return lines
-
-
-def _write_atomically(path: pathlib.Path, text: str) -> None:
-  partial = path.with_suffix('.partial')
-  partial.write_text(text)
-  partial.replace(path)

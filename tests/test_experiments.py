@@ -79,6 +79,18 @@ def test_what_cannot_be_compared_is_refused(trained, tmp_path, values, named):
   assert len(trained) == before
 
 
+@pytest.mark.parametrize('content', ['{"half', '[]', '{}'])
+def test_a_file_that_is_no_table_is_refused_and_kept(
+  trained, tmp_path, content
+):
+  (tmp_path / 'made').mkdir()
+  (tmp_path / 'made' / 'table.json').write_text(content)
+  with pytest.raises(UserError, match='is no table'):
+    compare(tmp_path)
+  assert not trained
+  assert (tmp_path / 'made' / 'table.json').read_text() == content
+
+
 def test_a_search_never_reads_the_target(trained, tmp_path):
   config = mini.get_config('mnistm')
   leave_one_source_out.search(config, 2, 0, tmp_path)

@@ -41,6 +41,7 @@ def call(data_dir, *arguments):
     (['--config=configs/mini.py:mnist,lr=1'], ["'lr=1'", 'learning_rate']),
     (['--config=configs/mini.py:mnist', '--config.lr=1'], ['lr']),
     (['--config=configs/none.py:mnist'], ['none.py']),
+    (['--config=README.md'], ['README.md', 'no Python file of a config']),
     (['--config=configs/mini.py:mnist', '--config.tau=2'], ['config.tau = 2']),
     (
       ['--config=configs/mini.py:mnist', '--config.mu_s=-1'],

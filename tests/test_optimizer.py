@@ -6,7 +6,7 @@ import pytest
 import tiny
 
 from moda_jax.errors import UserError
-from moda_jax.optimizer import create_optimizer
+from moda_jax.optimizer import create_optimizer, rate_multipliers
 
 PARAMS = {
   'net': {'kernel': jnp.ones(3), 'bias': jnp.ones(2)},
@@ -56,6 +56,17 @@ def test_the_first_pattern_found_gives_the_rate():
     grouped['net']['kernel'], 0.1 * plain['net']['kernel']
   )
   np.testing.assert_array_equal(grouped['net']['bias'], 0)
+
+
+@pytest.mark.parametrize('patterns', [3, 'kernel', (('kernel', 1, 2),)])
+def test_what_is_no_pair_of_pattern_and_rate_is_refused(patterns):
+  with pytest.raises(UserError, match='must be pairs of a pattern and'):
+    rate_multipliers(patterns, {'beta': 0.0})
+
+
+def test_a_pattern_that_cannot_be_read_is_refused():
+  with pytest.raises(UserError, match=r"'\(' is no regular expression"):
+    update(rate_multipliers=(('(', 1.0), ('.*', 1.0)))
 
 
 def test_an_uncovered_parameter_is_refused_by_name():

@@ -10,6 +10,7 @@ from PIL import Image
 from configs import arrays, folder
 from moda_jax import own_data, predictions, report, train
 from moda_jax.errors import UserError
+from moda_jax.evaluate import Evaluator
 
 NAMES = ('mug', 'pen', 'ruler')
 VALUES = {
@@ -67,6 +68,34 @@ def test_pictures_with_and_without_labels_of_the_target(tmp_path):
   assert 'no labels' in page.read_text()
   with pytest.raises(UserError, match='--mode=predict'):
     train.evaluate(outcome.experiment.config, tmp_path / 'run')
+
+
+def test_predictions_are_prepared_once_and_written_whole(tmp_path, monkeypatch):
+  write_folders(tmp_path / 'data')
+  config = folder.get_config(f'{tmp_path / "data"},target=t,{QUICK},method=moe')
+  config.eval_batch_size = 8  # 4 batches of 32 pictures
+  train.train(config, tmp_path / 'run')
+  prepared = []
+  prepare = Evaluator.prepare
+
+  def count(self, state):
+    prepared.append(state)
+    return prepare(self, state)
+
+  monkeypatch.setattr(Evaluator, 'prepare', count)
+  path = predictions.write_predictions(config, tmp_path / 'run')
+  assert len(prepared) == 1
+  before, names = path.read_text(), sorted((tmp_path / 'run').iterdir())
+
+  def fail(*_):
+    raise OSError('no space left')
+    yield
+
+  monkeypatch.setattr(predictions, 'predict_all', fail)
+  with pytest.raises(OSError, match='no space'):
+    predictions.write_predictions(config, tmp_path / 'run')
+  assert path.read_text() == before
+  assert sorted((tmp_path / 'run').iterdir()) == names
 
 
 def test_arrays_in_files_and_in_memory_are_the_same_run(tmp_path):

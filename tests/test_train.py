@@ -147,6 +147,23 @@ def test_a_workdir_that_cannot_be_written_is_refused(tmp_path):
   assert (tmp_path / 'file').read_text() == 'not a folder'
 
 
+def test_a_workdir_without_a_name_is_refused():
+  with pytest.raises(UserError, match="--workdir='' names no folder"):
+    run('')
+
+
+@pytest.mark.parametrize('content', ['[]', '{"half', None])
+def test_a_folder_without_a_sound_config_is_refused(content, tmp_path):
+  (tmp_path / 'checkpoints' / '4').mkdir(parents=True)
+  if content is not None:
+    (tmp_path / 'config.json').write_text(content)
+  before = sorted(tmp_path.rglob('*'))
+  with pytest.raises(UserError, match='cannot be used') as error:
+    run(tmp_path)
+  assert str(tmp_path) in str(error.value)
+  assert sorted(tmp_path.rglob('*')) == before
+
+
 def test_another_place_of_the_data_is_the_same_config(whole):
   run(whole[1], data_dir='elsewhere')
 
@@ -231,6 +248,18 @@ def test_evaluate_reads_the_last_checkpoint(whole, tmp_path):
   train.evaluate(config, workdir, data)
   assert (workdir / 'metrics.jsonl').read_text() == before + '{"step": 7}\n'
   (workdir / 'metrics.jsonl').write_text(before)
+
+
+def test_evaluate_tells_each_source_and_what_chose_the_best(tmp_path, caplog):
+  outcome = run(tmp_path, method='dann_ss')
+  assert outcome.accuracy == max(outcome.by_predictor.values())
+  caplog.clear()
+  caplog.set_level('INFO')
+  config = tiny.make_run_config(method='dann_ss')
+  train.evaluate(config, tmp_path, tiny.make_domains())
+  for source, accuracy in outcome.by_predictor.items():
+    assert f'from {source} alone {100 * accuracy:.2f} %' in caplog.text
+  assert 'chosen with target labels' in caplog.text
 
 
 def test_a_signal_in_the_last_step_ends_the_run_too(tmp_path, monkeypatch):

@@ -24,6 +24,7 @@ from moda_jax import cli
 from moda_jax.datasets import raw_arrays
 from moda_jax.errors import UserError
 from moda_jax.models import resnet, weight_files, weight_names
+from moda_jax.whole_files import write_whole
 
 Tree = dict[str, Any]
 _VARIANT = 'variant'
@@ -53,13 +54,13 @@ def convert_file(source: str | os.PathLike, out: str | os.PathLike) -> None:
   """Reads published weights and writes them as `.npz` by our names."""
   source, out = pathlib.Path(source), pathlib.Path(out)
   if not out.absolute().parent.is_dir():
-    raise UserError(f'{out}: the folder to write it to is not there.')
+    raise UserError(f'--out={out}: the folder to write it to is not there.')
+  if out.is_dir():
+    raise UserError(f'--out={out} is a folder; name a file, such as a.npz.')
   variant, arrays = _rename(source, weight_files.read_weights(source))
   _check_shapes(source, variant, arrays)
-  temporary = out.with_name(f'{out.name}.tmp')  # never half a file under `out`
-  with open(temporary, 'wb') as file:
+  with write_whole(out, 'wb') as file:
     np.savez(file, **arrays, **{_VARIANT: np.array(variant)})
-  temporary.replace(out)
   values = sum(array.size for array in arrays.values())
   print(f'{out}: {len(arrays)} arrays, {values:,} values, variant {variant}')
 

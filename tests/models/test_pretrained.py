@@ -229,6 +229,11 @@ def test_the_command_line(tmp_path):
   assert done.returncode == 2
   assert done.stderr == f'{tmp_path / "gone.pth"}: no such file or folder.\n'
   path = WRITERS['pth'](tmp_path)
+  before = sorted(tmp_path.iterdir())
+  done = call(f'--from={path}', f'--out={tmp_path}')
+  assert done.returncode == 2
+  assert done.stderr.startswith(f'--out={tmp_path} is a folder')
+  assert sorted(tmp_path.iterdir()) == before
   done = call(f'--from={path}', f'--out={tmp_path / "out.npz"}')
   assert (done.returncode, done.stderr) == (0, '')
   assert 'out.npz: 267 arrays' in done.stdout
