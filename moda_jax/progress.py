@@ -108,12 +108,10 @@ def progress_line(step: int, total: int, metrics: dict[str, float]) -> str:
   """Step, losses, share above τ and source weights in one line."""
   parts = [f'step {step:>{len(str(total))}}/{total}']
   parts.append(f'loss {metrics["loss"]:.3f}')
-  class_losses = select(metrics, 'class/')
-  if class_losses:
-    parts.append(f'class {np.mean(list(class_losses.values())):.3f}')
-  for name in ('discriminator', 'consistency'):
-    if name in metrics:
-      parts.append(f'{name} {metrics[name]:.3f}')
+  for name in ('class', 'discriminator', 'consistency'):
+    value = metrics.get(name, _mean_over_sources(metrics, name))
+    if value is not None:
+      parts.append(f'{name} {value:.3f}')
   if 'kept' in metrics:
     parts.append(f'above τ {100 * metrics["kept"]:.0f} %')
   alpha = select(metrics, 'alpha/')
@@ -125,6 +123,12 @@ def progress_line(step: int, total: int, metrics: dict[str, float]) -> str:
     )
     parts.append(f'target accuracy {shown}')
   return '  '.join(parts)
+
+
+def _mean_over_sources(metrics: dict[str, float], name: str) -> float | None:
+  """Of a term that is told by source alone; None where there is none."""
+  values = [v for k, v in select(metrics, f'{name}/').items() if '/' not in k]
+  return float(np.mean(values)) if values else None
 
 
 def format_accuracy(accuracy: float, deviation: float | None = None) -> str:

@@ -35,6 +35,7 @@ class Mdan(method.Method):
     loss = combined + self.config.mu_c * task.consistency
     metrics = task.metrics | self.by_source('discriminator', source)
     metrics |= self.by_source('discriminator_target', target)
+    metrics |= {'discriminator': jnp.mean(source + target)}
     return loss, (metrics, state)
 
   def combine(self, losses: jax.Array) -> jax.Array:

@@ -1,0 +1,36 @@
+"""The line that a run prints, of the metrics that methods give."""
+
+import pytest
+
+from moda_jax import progress
+
+
+@pytest.mark.parametrize(
+  ('metrics', 'shown'),
+  [
+    ({'class/a': 0.2, 'class/b': 0.4}, 'loss 1.000  class 0.300'),
+    (  # of all sources at once, each domain's part beside it
+      {'discriminator': 1.3, 'discriminator/a': 0.6},
+      'loss 1.000  discriminator 1.300',
+    ),
+    (  # of each source by itself
+      {'discriminator/a': 1.2, 'discriminator/b': 1.4, 'discriminator/s/a': 9},
+      'loss 1.000  discriminator 1.300',
+    ),
+    ({'consistency': 0.1, 'kept': 0.25}, 'consistency 0.100  above τ 25 %'),
+    ({'alpha/a': 0.3, 'alpha/b': 0.7}, 'α a 0.30 b 0.70'),
+    ({'target/accuracy': 0.5}, 'loss 1.000  target accuracy 50.00 %'),
+  ],
+)
+def test_the_line_shows_what_there_is(metrics, shown):
+  line = progress.progress_line(7, 100, {'loss': 1.0} | metrics)
+  assert line.startswith('step   7/100  loss 1.000')
+  assert line.endswith(shown)
+
+
+@pytest.mark.parametrize(
+  ('seconds', 'shown'),
+  [(4, '4s'), (75, '1m15s'), (3700, '1h01m'), (float('inf'), '?')],
+)
+def test_durations(seconds, shown):
+  assert progress.format_duration(seconds) == shown
