@@ -19,17 +19,13 @@ import time
 from collections.abc import Iterable, Sequence
 
 import ml_collections
-import numpy as np
 from absl import flags
 from ml_collections import config_flags
 
-from experiments.published import published
+from experiments.method_tables import Results, Run, format_results
 from moda_jax import cli, objectives, train
 from moda_jax.errors import UserError
 from moda_jax.whole_files import write_whole
-
-Run = dict[str, object]  # accuracy, seconds, caution
-Results = dict[str, dict[str, dict[str, Run]]]  # by target, method and seed
 
 
 def compare(
@@ -135,36 +131,9 @@ def _write(
   table.parent.mkdir(parents=True, exist_ok=True)
   with write_whole(table.with_suffix('.json')) as file:
     file.write(json.dumps(summary, indent=1) + '\n')
-  parts = [f'`{command}`\n']
-  for target, methods in results.items():
-    rows = _rows(config.experiment, target, methods)
-    parts.append('\n'.join([f'Target {target}:\n', *rows]) + '\n')
+  parts = [f'`{command}`\n', *format_results(config.experiment, results)]
   with write_whole(table.with_suffix('.md')) as file:
     file.write('\n'.join(parts))
-
-
-def _rows(
-  experiment: str, target: str, methods: dict[str, dict[str, Run]]
-) -> list[str]:
-  rows = [
-    '| method | accuracy (%) | paper (%) | runs | median seconds | |',
-    '|---|---|---|---|---|---|',
-  ]
-  for method, by_seed in methods.items():
-    runs = list(by_seed.values())
-    values = [100 * run['accuracy'] for run in runs]
-    seconds = np.median([run['seconds'] for run in runs])
-    rows.append(
-      f'| {method} | {np.mean(values):.1f}{_deviation(values)} | '
-      f'{published(experiment, method, target)} | {len(runs)} | '
-      f'{seconds:.0f} | {runs[-1]["caution"]} |'
-    )
-  return rows
-
-
-def _deviation(values: list[float]) -> str:
-  """The sample's standard deviation; a single run has none."""
-  return f' ± {np.std(values, ddof=1):.1f}' if len(values) > 1 else ''
 
 
 if __name__ == '__main__':

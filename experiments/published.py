@@ -51,10 +51,11 @@ _TABLES = {
 }
 
 
-def published(experiment: str, method: str, target: str) -> str:
-  """The paper's figure as `80.9 ± 1.1`; empty where it has none."""
+def published(
+  experiment: str, method: str, target: str
+) -> tuple[float, float] | None:
+  """The paper's mean and standard deviation; None where it has none."""
   targets, methods = _TABLES.get(experiment, ((), {}))
   if target not in targets or method not in methods:
-    return ''
-  mean, deviation = methods[method][targets.index(target)]
-  return f'{mean} ± {deviation}'
+    return None
+  return methods[method][targets.index(target)]

@@ -8,6 +8,7 @@ import pytest
 
 from configs import mini
 from experiments import compare_methods, leave_one_source_out
+from experiments.method_tables import format_results
 from experiments.published import published
 from moda_jax import train
 from moda_jax.errors import UserError
@@ -114,8 +115,26 @@ def test_draws_are_log_uniform_and_repeatable():
   assert np.all(np.abs(shares - 100) < 40)
 
 
-def test_the_paper_s_figures_stand_beside_ours():
-  assert published('reviews', 'moda_fm', 'books') == '80.9 ± 1.1'
-  assert published('office31', 'mada_ss', 'webcam') == '97.4 ± 0.1'
-  assert published('reviews', 'mada_ss', 'books') == ''
-  assert published('mini digits', 'moda_fm', 'mnistm') == ''
+def test_the_paper_s_figures_are_found():
+  assert published('reviews', 'moda_fm', 'books') == (80.9, 1.1)
+  assert published('office31', 'mada_ss', 'webcam') == (97.4, 0.1)
+  assert published('reviews', 'mada_ss', 'books') is None
+  assert published('mini digits', 'moda_fm', 'mnistm') is None
+
+
+def test_ours_and_the_paper_s_stand_side_by_side():
+  def make(*accuracies):
+    return {
+      str(seed): {'accuracy': accuracy, 'seconds': 9.0, 'caution': 'mind'}
+      for seed, accuracy in enumerate(accuracies)
+    }
+
+  books = {'moda_fm': make(0.80, 0.82), 'mada': make(0.7), 'fm': make(0.6)}
+  dvd = {'moda_fm': make(0.83), 'mada': make(0.8)}
+  both, first, _ = format_results('reviews', {'books': books, 'dvd': dvd})
+  assert '| method | books | dvd | mean |' in both
+  assert '| moda_fm | 81.0 ± 1.4 (80.9) | 83.0 (82.0) | 82.0 (81.5) |' in both
+  assert '| mada | 70.0 | 80.0 | 75.0 |' in both
+  assert '| fm | 60.0 (78.8) |  (81.0) |  |' in both
+  assert '| moda_fm | 81.0 ± 1.4 | 80.9 ± 1.1 | 2 | 9 | mind |' in first
+  assert len(format_results('reviews', {'books': books})) == 1
