@@ -10,6 +10,7 @@ FILE is one of
 Nothing in it is executed.
 """
 
+import hashlib
 import os
 import pathlib
 from typing import Any, NamedTuple
@@ -49,6 +50,13 @@ class Pretrained(NamedTuple):
   batch_stats: Tree
   head: Tree
 
+  def describe(self) -> str:
+    """Says which weights these are, whatever their file is called."""
+    digest = hashlib.sha256()
+    for leaf in jax.tree.leaves((self.params, self.batch_stats)):
+      digest.update(np.ascontiguousarray(leaf).tobytes())
+    return f'{self.variant}, SHA-256 {digest.hexdigest()[:16]}'
+
 
 def convert_file(source: str | os.PathLike, out: str | os.PathLike) -> None:
   """Reads published weights and writes them as `.npz` by our names."""
@@ -59,8 +67,11 @@ def convert_file(source: str | os.PathLike, out: str | os.PathLike) -> None:
     raise UserError(f'--out={out} is a folder; name a file, such as a.npz.')
   variant, arrays = _rename(source, weight_files.read_weights(source))
   _check_shapes(source, variant, arrays)
-  with write_whole(out, 'wb') as file:
-    np.savez(file, **arrays, **{_VARIANT: np.array(variant)})
+  try:
+    with write_whole(out, 'wb') as file:
+      np.savez(file, **arrays, **{_VARIANT: np.array(variant)})
+  except OSError as error:
+    raise UserError(f'--out={out} cannot be written: {error}.') from error
   values = sum(array.size for array in arrays.values())
   print(f'{out}: {len(arrays)} arrays, {values:,} values, variant {variant}')
 
@@ -69,6 +80,11 @@ def load_pretrained(path: str | os.PathLike) -> Pretrained:
   """Reads what `convert_file` wrote; unpickles nothing."""
   path = pathlib.Path(path)
   names = [name for name in raw_arrays.list_npz(path) if name != _VARIANT]
+  if not names:
+    raise UserError(
+      f'{path} was not written by python -m moda_jax.models.pretrained, which '
+      'converts published weights.'
+    )
   held = raw_arrays.read_npz(path, [_VARIANT], kinds='U')
   variant = str(held[_VARIANT])
   if variant not in resnet.VARIANTS:
@@ -164,8 +180,8 @@ def _rename(
 def _check_shapes(
   path: pathlib.Path, variant: str, arrays: weight_files.Arrays
 ) -> None:
-  """Refuses all but the arrays of the variant's networks, at any width."""
-  stem = arrays.get(_STEM, np.zeros(1))
+  """Refuses all but sound arrays of the variant's networks, at any width."""
+  stem = np.atleast_1d(arrays.get(_STEM, np.zeros(1)))
   classes = arrays.get('head/bias', np.zeros(1))
   expected = _expected_shapes(variant, stem.shape[-1] / 64, classes.size)
   has_head = any(name in arrays for name in weight_names.HEAD)
@@ -179,6 +195,9 @@ def _check_shapes(
       )
   for name in arrays.keys() - expected.keys():
     raise UserError(f'{path}: {name} does not belong to ResNet-50.')
+  for name, array in arrays.items():
+    if not np.isfinite(array).all():
+      raise UserError(f'{path}: {name} has values that are no finite numbers.')
 
 
 def _expected_shapes(

@@ -64,6 +64,8 @@ class _TensorUnpickler(pickle.Unpickler):
       return collections.OrderedDict
     if (module, name) == ('torch._utils', '_rebuild_tensor_v2'):
       return _rebuild_tensor
+    if (module, name) == ('torch._utils', '_rebuild_parameter'):
+      return _rebuild_parameter
     if module == 'torch' and name in _STORAGES:
       return _STORAGES[name]
     raise pickle.UnpicklingError(f'{module}.{name} is not allowed in it')
@@ -80,6 +82,11 @@ class _TensorUnpickler(pickle.Unpickler):
         f'{name} has {storage.size:,} values, not {count:,}'
       )
     return storage
+
+
+def _rebuild_parameter(tensor: np.ndarray, *_: Any) -> np.ndarray:
+  """A parameter is its tensor; older files have these in state dicts."""
+  return tensor
 
 
 def _rebuild_tensor(

@@ -18,6 +18,8 @@ from moda_jax.errors import UserError
 from moda_jax.models.torch_pickle import read_pth
 
 Arrays = dict[str, np.ndarray]
+# What reading made-up JSON can end in.
+_FAULTS = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
 MAX_BYTES = 2**30  # ResNet-50 has 0.1 GB
 
@@ -65,7 +67,7 @@ def read_safetensors(path: pathlib.Path) -> Arrays:
         raise ValueError(f'{name} lies beyond the end')
       dtype = _SAFETENSORS_TYPES[entry['dtype']]
       arrays[name] = _make_array(name, data[begin:end], dtype, entry['shape'])
-  except (ValueError, KeyError, TypeError, AttributeError) as error:
+  except _FAULTS as error:
     raise _damaged(path, error) from error
   return arrays
 
@@ -122,7 +124,7 @@ def read_tfjs(path: pathlib.Path) -> Arrays:
         missing = group['paths'][shards.index(None)]
         raise ValueError(f'the shard {missing} is not there')
       arrays |= _split_tfjs_group(b''.join(shards), group['weights'])
-  except (ValueError, KeyError, TypeError, AttributeError) as error:
+  except _FAULTS as error:
     raise _damaged(path, error) from error
   return arrays
 
@@ -131,8 +133,9 @@ def _read_tfjs_files(path: pathlib.Path) -> dict[str, bytes]:
   def wanted(name: str) -> bool:
     return name == _TFJS_MODEL or _TFJS_SHARD.fullmatch(name) is not None
 
-  if path.name == _TFJS_MODEL:
-    beside = [p for p in path.parent.iterdir() if wanted(p.name)]
+  if path.name == _TFJS_MODEL and path.is_file():
+    near = path.parent.iterdir()
+    beside = [p for p in near if wanted(p.name) and p.is_file()]
     return {p.name: _read_bytes(p) for p in beside}
   return {
     member.name: member.read()

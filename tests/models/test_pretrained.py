@@ -68,7 +68,8 @@ def test_converted_logits_are_those_of_the_original_network(converted, variant):
 @pytest.mark.parametrize('kind', WRITERS)
 def test_every_kind_of_file_gives_the_same(converted, tmp_path, capsys, kind):
   found = convert(WRITERS[kind](tmp_path), tmp_path)
-  variant = 'torchvision' if kind in ('pth', 'safetensors') else 'v1'
+  kinds = ('pth', 'old pth', 'safetensors')
+  variant = 'torchvision' if kind in kinds else 'v1'
   variant = 'v1_old' if kind.startswith(('Keras 1', 'tfjs')) else variant
   expected = converted[variant]
   assert found.variant == variant
@@ -118,6 +119,14 @@ def test_the_last_layer_may_be_missing(converted, tmp_path, variant):
       r'head/kernel has the shape \(63, 7\), not \(64, 7\)',
     ),
     ({'bn1.bias': np.zeros(2, int)}, 'bn1.bias is of int64'),
+    (
+      {'conv1.weight': np.zeros((), np.float32)},
+      r'conv_stem/kernel has the shape \(\), not',
+    ),
+    (
+      {'bn1.bias': np.array([0, np.nan], np.float32)},
+      'norm_stem/bias has values that are no finite numbers',
+    ),
   ],
 )
 def test_arrays_of_another_network_are_named(tmp_path, change, message):
@@ -139,6 +148,8 @@ def test_arrays_of_another_network_are_named(tmp_path, change, message):
     ({'params/stage4/block0/conv0/kernel': None}, 'lacks params/stage4'),
     ({'params/stage5/kernel': np.zeros(1)}, 'stage5/kernel does not belong'),
     ({'head/bias': np.zeros((2, 3))}, r'head/.* has the shape'),
+    ({'head/bias': np.full(7, np.inf)}, 'head/bias has values that are no'),
+    ({'params/extractor/conv_stem/kernel': np.zeros(())}, 'has the shape'),
     ({'head/bias': np.zeros(7, object)}, 'head/bias.npy cannot be read'),
   ],
 )
@@ -149,6 +160,11 @@ def test_a_converted_file_is_checked(converted, tmp_path, change, message):
   np.savez(path, **{k: v for k, v in arrays.items() if v is not None})
   with pytest.raises(UserError, match=message):
     pretrained.load_pretrained(path)
+
+
+def test_a_file_that_was_not_converted_is_refused(tmp_path):
+  with pytest.raises(UserError, match='which converts published weights'):
+    pretrained.load_pretrained(WRITERS['pth'](tmp_path))
 
 
 def make_method_state(name, variant='v1', width=1 / 32):
@@ -234,6 +250,9 @@ def test_the_command_line(tmp_path):
   assert done.returncode == 2
   assert done.stderr.startswith(f'--out={tmp_path} is a folder')
   assert sorted(tmp_path.iterdir()) == before
+  done = call(f'--from={path}', '--out=/proc/out.npz')
+  assert done.returncode == 2
+  assert done.stderr.startswith('--out=/proc/out.npz cannot be written')
   done = call(f'--from={path}', f'--out={tmp_path / "out.npz"}')
   assert (done.returncode, done.stderr) == (0, '')
   assert 'out.npz: 267 arrays' in done.stdout

@@ -118,12 +118,20 @@ def test_a_damaged_tensorflow_js_model_is_refused(tmp_path):
     'one model.json is needed, there are 2': {'model.json': b'{}'},
     "unknown or missing 'weightsManifest'": {model: b'{}'},
     'Expecting value': {model: b'model'},
+    'maximum recursion': {model: b'[' * 100_000},
     'is quantized': tfjs_files(KERAS, quantization={'dtype': 'uint8'}),
   }
   for i, (message, change) in enumerate(cases.items()):
     files = {k: v for k, v in (whole | change).items() if v is not None}
     path = made_up_files.pack(files, 'folder', tmp_path, f'case{i}')
     with pytest.raises(UserError, match=message):
+      weight_files.read_weights(path)
+
+
+def test_a_folder_called_model_json_is_no_model(tmp_path):
+  (tmp_path / 'model.json').mkdir()
+  for path in (tmp_path, tmp_path / 'model.json'):
+    with pytest.raises(UserError, match='is needed, there are 0'):
       weight_files.read_weights(path)
 
 

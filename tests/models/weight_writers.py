@@ -28,18 +28,28 @@ class View:
   strides: tuple[int, ...]
 
 
-def write_pth(path, state, storages=None):
-  """What `torch.save` writes, with modules of its names for the pickler."""
+@dataclasses.dataclass
+class Parameter:
+  """A tensor wrapped, as in state dicts of old."""
+
+  array: np.ndarray
+
+
+def _make_modules():
+  """Empty stand-ins of the names that `torch.save` refers to."""
   torch, utils = types.ModuleType('torch'), types.ModuleType('torch._utils')
   for name in ('FloatStorage', 'LongStorage'):
     setattr(torch, name, type(name, (), {'__module__': 'torch'}))
+  for name in ('_rebuild_tensor_v2', '_rebuild_parameter'):
+    function = types.FunctionType((lambda: None).__code__, {}, name)
+    function.__module__, function.__qualname__ = 'torch._utils', name
+    setattr(utils, name, function)
+  return torch, utils
 
-  def _rebuild_tensor_v2():
-    pass
 
-  _rebuild_tensor_v2.__module__ = 'torch._utils'
-  _rebuild_tensor_v2.__qualname__ = '_rebuild_tensor_v2'
-  utils._rebuild_tensor_v2 = _rebuild_tensor_v2
+def write_pth(path, state, storages=None):
+  """What `torch.save` writes."""
+  torch, utils = _make_modules()
   members = {}
 
   class Storage:
@@ -57,6 +67,9 @@ def write_pth(path, state, storages=None):
       return ('storage', kind, key, 'cpu', value.array.size)
 
     def reducer_override(self, value):
+      if isinstance(value, Parameter):
+        arguments = (value.array, True, collections.OrderedDict())
+        return utils._rebuild_parameter, arguments
       if isinstance(value, np.ndarray):
         strides = tuple(s // value.itemsize for s in value.strides)
         value = View(np.ravel(value, order='K'), value.shape, strides)
@@ -81,10 +94,23 @@ def write_pth(path, state, storages=None):
 def write_state_dict(path, arrays):
   """With the attribute that state dicts have, and one transposed tensor."""
   state = collections.OrderedDict(arrays)
-  state['fc.weight'] = np.asfortranarray(state['fc.weight'])
+  if isinstance(state['fc.weight'], np.ndarray):
+    state['fc.weight'] = np.asfortranarray(state['fc.weight'])
   state._metadata = {'': {'version': 1}}
   write_pth(path, state)
   return path
+
+
+def write_old_state_dict(path, arrays):
+  """With parameters for weights, and without the count of batches."""
+  return write_state_dict(
+    path,
+    {
+      name: array if 'running' in name else Parameter(array)
+      for name, array in arrays.items()
+      if not name.endswith('num_batches_tracked')
+    },
+  )
 
 
 def write_safetensors(path, arrays):
@@ -156,6 +182,9 @@ def write_tfjs(place, packing='folder'):
 
 WRITERS = {
   'pth': lambda place: write_state_dict(place / 'resnet50.pth', TORCHVISION),
+  'old pth': lambda place: write_old_state_dict(
+    place / 'resnet50-old.pth', TORCHVISION
+  ),
   'safetensors': lambda place: write_safetensors(
     place / 'model.safetensors', TORCHVISION
   ),
