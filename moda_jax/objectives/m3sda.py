@@ -5,6 +5,7 @@ import itertools
 import jax
 import jax.numpy as jnp
 
+from moda_jax.models.networks import at_least_float32
 from moda_jax.objectives import method, terms
 
 
@@ -46,6 +47,7 @@ class M3sda(method.Method):
 
   def _moment_distance(self, z: jax.Array) -> jax.Array:
     """Of features `[M + 1, B, F]`, the target's last."""
+    z = at_least_float32(z)
     moments = jnp.stack([z.mean(axis=1), (z**2).mean(axis=1)])
     moments = self.across_devices(moments)  # [2, M + 1, F], before the norm
     count = len(self.sources)

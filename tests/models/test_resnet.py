@@ -1,4 +1,4 @@
-"""ResNet-50: its shape, its BatchNorm, several devices, cheaper modes."""
+"""ResNet-50: its shape, groups, several devices, cheaper modes."""
 
 import functools
 
@@ -72,92 +72,6 @@ def test_an_unknown_variant_is_refused():
     UserError, match=r"'v2' is unknown; allowed .* v1, v1_old\."
   ):
     resnet.create_networks(31, variant='v2')
-
-
-class NumpyNorm:
-  """BatchNorm of one group at a time, as a framework without groups does."""
-
-  def __init__(self, scale, bias, mean, var, epsilon):
-    self.scale, self.bias = scale, bias
-    self.mean, self.var = mean.copy(), var.copy()
-    self.epsilon = epsilon
-
-  def normalise(self, x, mean, var):
-    x = (x - mean) / np.sqrt(var + self.epsilon)
-    return x * self.scale + self.bias
-
-  def train(self, x):
-    axes = tuple(range(x.ndim - 1))
-    self.mean = 0.9 * self.mean + 0.1 * x.mean(axes)
-    self.var = 0.9 * self.var + 0.1 * x.var(axes, ddof=1)
-    return self.normalise(x, x.mean(axes), x.var(axes))
-
-  def evaluate(self, x):
-    return self.normalise(x, self.mean, self.var)
-
-
-def make_norms(channels, epsilon=0.01):
-  rng = np.random.default_rng(1)
-  scale, bias, mean = rng.normal(size=(3, channels))
-  var = rng.uniform(0.5, 2, channels)
-  variables = {
-    'params': {'scale': scale, 'bias': bias},
-    'batch_stats': {'mean': mean, 'var': var},
-  }
-  return variables, NumpyNorm(scale, bias, mean, var, epsilon)
-
-
-def test_batch_norm_takes_each_group_alone_and_their_averages_in_order():
-  rng = np.random.default_rng(0)
-  with jax.enable_x64(True):
-    module = resnet.BatchNorm(epsilon=0.01)
-    variables, twin = make_norms(channels=5)
-    shift = np.arange(4).reshape(4, 1, 1, 1, 1)  # groups that differ
-    x = rng.normal(size=(4, 3, 2, 6, 5)) * (1 + shift) + 3 * shift
-    found, updated = module.apply(variables, x, True, mutable=['batch_stats'])
-    expected = np.stack([twin.train(group) for group in x])
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
-    stats = updated['batch_stats']
-    np.testing.assert_allclose(stats['mean'], twin.mean, rtol=1e-12)
-    np.testing.assert_allclose(stats['var'], twin.var, rtol=1e-12)
-
-    variables |= updated
-    y = rng.normal(size=(2, 6, 5))
-    found, updated = module.apply(variables, y, False, mutable=['batch_stats'])
-    np.testing.assert_allclose(found, twin.evaluate(y), rtol=1e-9)
-    jax.tree.map(np.testing.assert_array_equal, updated['batch_stats'], stats)
-
-
-def test_batch_norm_of_a_group_without_its_axis():
-  rng = np.random.default_rng(0)
-  x = rng.normal(size=(6, 2, 3, 5))
-  with jax.enable_x64(True):
-    variables, twin = make_norms(channels=5)
-    found, updated = resnet.BatchNorm(0.01).apply(
-      variables, x, True, mutable=['batch_stats']
-    )
-    np.testing.assert_allclose(found, twin.train(x), rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(
-      updated['batch_stats']['var'], twin.var, rtol=1e-12
-    )
-
-
-def test_a_channel_without_variance_stays_finite():
-  x = jnp.full((1, 4, 2, 2, 3), 1234.5)
-  variables = {
-    'params': {'scale': jnp.ones(3), 'bias': jnp.ones(3)},
-    'batch_stats': {'mean': jnp.zeros(3), 'var': jnp.ones(3)},
-  }
-
-  def total(x):
-    y, _ = resnet.BatchNorm(1e-5).apply(
-      variables, x, True, mutable=['batch_stats']
-    )
-    return y.sum()
-
-  value, gradient = jax.value_and_grad(total)(x)
-  assert np.isfinite(value)
-  assert np.isfinite(gradient).all()
 
 
 def test_groups_are_like_separate_forward_passes(shallow):
@@ -259,6 +173,16 @@ def run_training(networks, variables, x):
 
   grads, (outputs, stats) = run(variables)
   return outputs, stats, [g['params'] for g in grads]
+
+
+@pytest.mark.parametrize('remat', [False, True])
+def test_remat_computes_blocks_anew(shallow, remat):
+  networks = resnet.create_networks(3, WIDTH, remat=remat)
+  variables, _ = init(networks)
+  program = jax.make_jaxpr(
+    jax.grad(lambda v: networks.extractor.apply(v, images(2)).sum())
+  )(variables)
+  assert ('remat' in str(program) or 'checkpoint' in str(program)) == remat
 
 
 def test_remat_changes_no_number(shallow):
