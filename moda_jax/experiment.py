@@ -18,6 +18,7 @@ from moda_jax.data.load import hold_out, load_for_each
 from moda_jax.errors import UserError
 from moda_jax.evaluate import Evaluator, dense
 from moda_jax.models.create import create_networks
+from moda_jax.models.networks import Networks
 from moda_jax.models.pretrained import Pretrained, put_into
 from moda_jax.optimizer import create_optimizer
 from moda_jax.step import (
@@ -41,6 +42,7 @@ class Experiment:
     config: checked.
     devices: how many share a batch.
     domains: the data, of the first seed.
+    origins: what serves each domain, and what weights training starts from.
     method: the objective.
     total_steps: the length of training.
     images_per_step: over all domains, views and seeds.
@@ -72,12 +74,16 @@ class Experiment:
     domains = _load(configs, data, method)
     self.domains = domains[0]
     _check_labels(self.domains, method)
-    epoch = batches.epoch_steps(self.domains, config.batch_size)
+    epoch = batches.epoch_steps(self.domains, method, config.batch_size)
     self.total_steps = config.steps or config.epochs * epoch
     axis_name = DEVICES if self.devices > 1 else None
     networks, weights = create_networks(
       config, self.domains.num_classes, axis_name
     )
+    _check_inputs(self.domains, networks, config.network)
+    self.origins = self.domains.describe()
+    if weights is not None:
+      self.origins['weights'] = weights.describe()
     self.method = method(
       networks, tuple(config.sources), config, axis_name, self.total_steps
     )
@@ -193,6 +199,16 @@ def _load(
       for domains, config in zip(loaded, configs, strict=True)
     ]
   return [match_classes(domains) for domains in loaded]
+
+
+def _check_inputs(domains: Domains, networks: Networks, name: str) -> None:
+  are_images = domains.target.inputs.ndim == 4
+  if are_images != networks.takes_images:
+    kinds = {True: 'images', False: 'rows of features'}
+    raise UserError(
+      f"config.network = '{name}' takes {kinds[networks.takes_images]}; the "
+      f"target '{domains.target.name}' has {kinds[are_images]}."
+    )
 
 
 def _check_labels(domains: Domains, method: type[objectives.Method]) -> None:

@@ -70,9 +70,7 @@ def train(
   experiment = Experiment(config, data, devices)
   with (
     _catch_signals() as stop,
-    contextlib.closing(
-      Workdir(workdir, config, experiment.domains.describe())
-    ) as folder,
+    contextlib.closing(Workdir(workdir, config, experiment.origins)) as folder,
   ):
     state = _run(experiment, folder, stop)
     if stop.is_set():  # during the last evaluation or save
@@ -165,7 +163,7 @@ def restore(
     raise UserError(f"--workdir='{workdir}' holds no run to look at.")
   experiment = Experiment(config, data)
   with contextlib.closing(
-    Workdir(workdir, config, experiment.domains.describe())
+    Workdir(workdir, config, experiment.origins)
   ) as folder:
     state = folder.restore(experiment.initial_state)
   if int(state.step) == 0:

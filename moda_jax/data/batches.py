@@ -257,7 +257,9 @@ def over_devices(devices: int, *, split: bool) -> jax.sharding.NamedSharding:
   return jax.sharding.NamedSharding(mesh, axes)
 
 
-def epoch_steps(domains: Domains, batch_size: int) -> int:
-  """Steps an epoch: as many as the largest domain needs."""
-  largest = max(d.size for d in (*domains.sources, domains.target))
-  return -(-largest // batch_size)
+def epoch_steps(domains: Domains, method: type[Method], batch_size: int) -> int:
+  """Steps an epoch: as many as the largest domain that is read needs."""
+  read = list(domains.sources) if method.reads_sources else []
+  if method.views or method.reads_target_labels:
+    read.append(domains.target)
+  return -(-max(domain.size for domain in read) // batch_size)

@@ -19,6 +19,8 @@ class Networks(NamedTuple):
     extractor: inputs to features, `g` in the paper.
     classifier: features to class logits, `h`.
     discriminator: features to two logits, source and target, `d`.
+    takes_images: whether inputs are images `[..., H, W, 3]`; else they are
+      rows of features `[..., F]`.
     has_dropout: whether the extractor takes `dropout=Dropout(…)` and applies
       it to the last group alone, which makes it the strong view.
   """
@@ -26,6 +28,7 @@ class Networks(NamedTuple):
   extractor: nn.Module
   classifier: nn.Module
   discriminator: nn.Module
+  takes_images: bool = True
   has_dropout: bool = False
 
 
@@ -53,5 +56,10 @@ class Dropout(NamedTuple):
 
 
 def pooled(z: jax.Array, batch_axes: int = 1) -> jax.Array:
-  """Features `[batch axes…, space…, F]` averaged over space."""
-  return z.mean(axis=tuple(range(batch_axes, z.ndim - 1)))
+  """Features `[batch axes…, space…, F]` averaged over space, in float32."""
+  return at_least_float32(z).mean(axis=tuple(range(batch_axes, z.ndim - 1)))
+
+
+def at_least_float32(x: jax.Array) -> jax.Array:
+  """What sums are to be taken of, where networks compute in bfloat16."""
+  return x.astype(jnp.promote_types(x.dtype, jnp.float32))

@@ -15,6 +15,7 @@ def create_networks(num_classes: int, width: float = 1.0) -> Networks:
     extractor=Extractor(width),
     classifier=Linear(num_classes),
     discriminator=Linear(2),
+    takes_images=False,
     has_dropout=True,
   )
 

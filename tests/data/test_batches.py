@@ -104,8 +104,18 @@ def test_split_over_devices_keeps_every_example_once():
       )
 
 
-def test_an_epoch_is_as_long_as_the_largest_domain():
-  assert batches.epoch_steps(tiny.make_domains(), 16) == 3
+@pytest.mark.parametrize(
+  ('name', 'sizes', 'steps'),
+  [
+    ('moda', (40, 24, 30, 32), 3),
+    ('moda', (8, 8, 8, 100), 7),
+    ('source_only', (8, 24, 8, 100), 2),
+    ('supervised', (100, 8, 8, 33), 3),
+  ],
+)
+def test_an_epoch_is_as_long_as_the_largest_domain_read(name, sizes, steps):
+  domains = tiny.make_domains((*sizes, 1))
+  assert batches.epoch_steps(domains, METHODS[name], 16) == steps
 
 
 def test_sparse_rows_become_dense_in_the_batch():

@@ -9,9 +9,10 @@ import tiny
 from weight_writers import WRITERS
 
 from configs import office31
+from moda_jax import train
 from moda_jax.errors import UserError
 from moda_jax.experiment import Experiment
-from moda_jax.models import create, pretrained
+from moda_jax.models import create, pretrained, resnet
 from moda_jax.objectives import METHODS
 from moda_jax.optimizer import rate_multipliers
 
@@ -54,6 +55,22 @@ def test_an_experiment_starts_from_the_weights(weights_path):
   )
 
 
+def test_a_run_belongs_to_its_weights(weights_path, tmp_path, monkeypatch):
+  monkeypatch.setattr(resnet, 'BLOCKS', (1, 1, 1, 1))  # quick to compile
+  monkeypatch.setattr(pretrained, '_check_shapes', lambda *_: None)
+  monkeypatch.setattr(pretrained, 'put_into', lambda _, *trees: trees)
+  monkeypatch.setattr('moda_jax.experiment.put_into', lambda _, *trees: trees)
+  config = make_config(pretrained=str(tmp_path / 'w.npz'), method='source_only')
+  config.steps = 1
+  with np.load(weights_path) as file:
+    arrays = dict(file)
+  np.savez(tmp_path / 'w.npz', **arrays)
+  train.train(config, tmp_path / 'run', tiny.make_domains(), devices=1)
+  np.savez(tmp_path / 'w.npz', **arrays | {'variant': np.array('v1_old')})
+  with pytest.raises(UserError, match=r'v1, SHA.*v1_old, SHA'):
+    train.train(config, tmp_path / 'run', tiny.make_domains(), devices=1)
+
+
 def test_options_reach_the_network(weights_path):
   config = make_config(
     pretrained=str(weights_path), dtype='bfloat16', remat=True, frozen_stages=2
@@ -84,6 +101,20 @@ def test_bad_values_are_refused(values, message):
   config.update(values)
   with pytest.raises(UserError, match=re.escape(message)):
     create.create_networks(config, 3, None)
+
+
+@pytest.mark.parametrize(
+  ('network', 'domains', 'message'),
+  [
+    ('digits', tiny.make_sparse_domains, "'digits' takes images; the target"),
+    ('resnet50', tiny.make_sparse_domains, "'t' has rows of features"),
+    ('reviews', tiny.make_domains, "'reviews' takes rows of features; the"),
+  ],
+)
+def test_a_network_for_other_inputs_is_refused(network, domains, message):
+  config = tiny.make_run_config(network=network)
+  with pytest.raises(UserError, match=message):
+    Experiment(config, domains(), devices=1)
 
 
 @pytest.mark.parametrize('name', METHODS)

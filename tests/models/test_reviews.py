@@ -64,6 +64,29 @@ def test_dropout_stands_before_every_layer_and_at_the_end():
   np.testing.assert_allclose(found, dropout(expected, 3), rtol=1e-5)
 
 
+@pytest.mark.parametrize('name', ['moda_fm', 'moda'])
+def test_a_method_drops_of_its_strong_view_alone(name):
+  networks = reviews.create_networks(tiny.CLASSES, width=0.05)
+  config = tiny.make_config(dropout_min=0.3, dropout_max=0.3)
+  method = METHODS[name](networks, ('a', 'b', 'c'), config)
+  batch = tiny.make_batch()
+  batch['target']['strong'] = batch['target']['weak']
+  params, state = tiny.init(method, batch)
+  z, _ = method.extract(params, state, batch, jax.random.key(3))
+
+  def clean(x):
+    return networks.extractor.apply({'params': params['extractor']}, x)
+
+  weak = clean(batch['target']['weak'])
+  np.testing.assert_allclose(z['source'], clean(batch['source']['weak']))
+  np.testing.assert_allclose(z['weak'], weak)
+  assert ('strong' in z) == (name == 'moda_fm')
+  if 'strong' in z:  # five units that rectify, 70 % of which are kept
+    assert not np.allclose(z['strong'], weak)
+    again, _ = method.extract(params, state, batch, jax.random.key(4))
+    assert not np.allclose(z['strong'], again['strong'])
+
+
 def make_method(devices=1, **values):
   axis_name = step_lib.DEVICES if devices > 1 else None
   values = {'dropout_min': 0.2, 'dropout_max': 0.8} | values
