@@ -17,6 +17,7 @@ from absl import flags
 from ml_collections import config_flags
 
 from moda_jax import cli
+from moda_jax.errors import UserError
 
 _CLASSES = 31
 _IMAGES = 32  # a domain
@@ -65,6 +66,11 @@ def _peak() -> float:
 
 def main() -> None:
   """Measures both and prints."""
+  if not _CONFIG.value.image_size:
+    raise UserError(
+      f"config.experiment = '{_CONFIG.value.experiment}' has no image_size: "
+      'only networks for images are measured.'
+    )
   context = multiprocessing.get_context('spawn')
   for remat in (False, True):
     with context.Pool(1) as pool:

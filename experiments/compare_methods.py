@@ -48,10 +48,11 @@ def compare(
   """
   _check(methods, objectives.METHODS, '--methods')
   _check(targets, config.datasets, '--targets')
-  if config.seeds > 1:
+  if config.seeds > 1 or config.seed:
     raise UserError(
-      f'config.seeds = {config.seeds}: here each run has one seed; say with '
-      '--seeds how many runs a method has.'
+      f'config.seeds = {config.seeds} and config.seed = {config.seed}: here '
+      'each run has one seed, the first 0; say with --seeds how many runs a '
+      'method has.'
     )
   results = _read(table, config)
   for seed, target, method in itertools.product(range(seeds), targets, methods):
@@ -86,24 +87,28 @@ def _describe(config: ml_collections.ConfigDict) -> dict[str, object]:
   """What all runs of a table have in common."""
   varied = ('method', 'seed', 'seeds', 'sources', 'target', 'data_dir')
   values = json.loads(config.to_json())
-  return {k: v for k, v in values.items() if k not in varied}
+  kept = {k: v for k, v in values.items() if k not in varied}
+  return kept | {'domains': sorted(_domains(config))}
+
+
+def _domains(config: ml_collections.ConfigDict) -> list[str]:
+  """The sources and the target, in the order of the config's data sets."""
+  return [d for d in config.datasets if d in (*config.sources, config.target)]
 
 
 def _check(given: Sequence[str], known: Iterable[str], flag: str) -> None:
   unknown = sorted(set(given) - set(known))
-  if unknown:
-    raise UserError(f'{flag} names {unknown}; known are {", ".join(known)}.')
+  if unknown or not given:
+    named = ', '.join(unknown) or 'nothing'
+    raise UserError(f"{flag} names '{named}'; known are {', '.join(known)}.")
 
 
 def _make_config(
   config: ml_collections.ConfigDict, target: str, method: str, seed: int
 ) -> ml_collections.ConfigDict:
   config = config.copy_and_resolve_references()
-  domains = [
-    d for d in config.datasets if d in (*config.sources, config.target)
-  ]
+  config.sources = tuple(d for d in _domains(config) if d != target)
   config.target = target
-  config.sources = tuple(d for d in domains if d != target)
   config.method, config.seed = method, seed
   return config
 

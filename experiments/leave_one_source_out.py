@@ -15,6 +15,7 @@ import math
 import pathlib
 import shlex
 import sys
+from collections.abc import Mapping
 
 import ml_collections
 import numpy as np
@@ -22,6 +23,7 @@ from absl import flags
 from ml_collections import config_flags
 
 from moda_jax import cli, train
+from moda_jax.errors import UserError
 from moda_jax.whole_files import write_whole
 
 
@@ -34,6 +36,21 @@ def draw_values(
     name: float(f'{math.exp(rng.uniform(*np.log(search[name]))):.3g}')
     for name in sorted(search)
   }
+
+
+def _check(ranges: Mapping[str, object]) -> None:
+  if not ranges:
+    raise UserError(
+      'config.search is empty: there is nothing to draw. --trials=0 tries the '
+      "config's own values."
+    )
+  for name, limits in ranges.items():
+    is_pair = isinstance(limits, tuple | list) and len(limits) == 2
+    if not is_pair or not 0 < limits[0] <= limits[1] < math.inf:
+      raise UserError(
+        f'config.search.{name} = {limits!r} must be the two ends of a range '
+        'of numbers above 0, such as (0.01, 1.0).'
+      )
 
 
 def held_out_config(
@@ -77,6 +94,8 @@ def search(
     seed: of the draws.
     folder: gets a folder for every trial.
   """
+  if trials:
+    _check(config.search)
   done = []
   drawn = [draw_values(config.search, seed, trial) for trial in range(trials)]
   for trial, values in enumerate(drawn or [{}]):

@@ -1,5 +1,6 @@
 """AdaDelta over the whole parameter tree, with a rate for each pattern."""
 
+import math
 import re
 from typing import Any
 
@@ -69,10 +70,10 @@ def rate_multipliers(
     params: the parameters; a pattern must cover each.
   """
   pairs = patterns if isinstance(patterns, tuple | list) else [None]
-  if not all(isinstance(p, tuple | list) and len(p) == 2 for p in pairs):
+  if not all(_is_pair(pair) for pair in pairs):
     raise UserError(
       f'config.rate_multipliers = {patterns!r} must be pairs of a pattern and '
-      "a number, such as (('^beta$', 0.1), ('.*', 1.0))."
+      "a finite number, such as (('^beta$', 0.1), ('.*', 1.0))."
     )
 
   def find(path: tuple[Any, ...], _: Any) -> float:
@@ -85,6 +86,14 @@ def rate_multipliers(
     )
 
   return jax.tree.map_with_path(find, params)
+
+
+def _is_pair(pair: Any) -> bool:
+  if not isinstance(pair, tuple | list) or len(pair) != 2:
+    return False
+  pattern, multiple = pair
+  is_number = isinstance(multiple, int | float) and math.isfinite(multiple)
+  return isinstance(pattern, str) and is_number
 
 
 def _found(pattern: str, name: str) -> bool:

@@ -31,10 +31,16 @@ def trained(monkeypatch):
   return configs
 
 
-def compare(tmp_path, methods=('fm', 'moda'), seeds=2, argument='mnistm'):
+def compare(
+  tmp_path,
+  methods=('fm', 'moda'),
+  seeds=2,
+  argument='mnistm',
+  targets=('mnistm', 'uci'),
+):
   return compare_methods.compare(
     mini.get_config(argument),
-    ['mnistm', 'uci'],
+    targets,
     methods,
     seeds,
     tmp_path / 'runs',
@@ -68,7 +74,10 @@ def test_what_the_table_has_is_not_trained_again(trained, tmp_path):
   ('values', 'named'),
   [
     ({'methods': ('fm', 'dan')}, "'dan'"),
+    ({'methods': ()}, "--methods names 'nothing'"),
+    ({'targets': ['mnistm', 'emnist']}, "--targets names 'emnist'; known"),
     ({'argument': 'mnistm,seeds=2'}, 'config.seeds = 2'),
+    ({'argument': 'mnistm,seed=2'}, 'config.seed = 2'),
     ({'argument': 'mnistm,tau=0.5'}, 'another config'),
   ],
 )
@@ -78,6 +87,23 @@ def test_what_cannot_be_compared_is_refused(trained, tmp_path, values, named):
   with pytest.raises(UserError, match=named):
     compare(tmp_path, **values)
   assert len(trained) == before
+
+
+def test_other_sources_are_another_table(trained, tmp_path):
+  compare(tmp_path, seeds=1)
+  config = mini.get_config('mnistm')
+  config.sources = ('mnist', 'uci')
+  with pytest.raises(UserError, match='another config'):
+    compare_methods.compare(
+      config, ['mnistm'], ['fm'], 1, tmp_path, tmp_path / 'made' / 'table'
+    )
+
+
+def test_a_target_without_labels_gives_no_table(tmp_path, monkeypatch):
+  outcome = types.SimpleNamespace(accuracy=None)
+  monkeypatch.setattr(train, 'train', lambda config, path: outcome)
+  with pytest.raises(UserError, match="labels of the target 'mnistm' are not"):
+    compare(tmp_path)
 
 
 @pytest.mark.parametrize('content', ['{"half', '[]', '{}'])
@@ -104,6 +130,25 @@ def test_a_search_never_reads_the_target(trained, tmp_path):
   found = json.loads((tmp_path / 'search.json').read_text())
   assert found['target_never_read'] == 'mnistm'
   assert len(found['trials']) == 2
+
+
+@pytest.mark.parametrize('limits', [(0.0, 1.0), 0.5, (1.0,), (2.0, 1.0)])
+def test_a_range_that_cannot_be_drawn_from_is_refused(
+  trained, tmp_path, limits
+):
+  config = mini.get_config('mnistm')
+  config.search = {'mu_d': limits}
+  with pytest.raises(UserError, match=r'config\.search\.mu_d'):
+    leave_one_source_out.search(config, 2, 0, tmp_path)
+  assert not trained
+
+
+def test_a_search_of_nothing_is_refused(trained, tmp_path):
+  config = mini.get_config('mnistm')
+  config.search = {}
+  with pytest.raises(UserError, match=r'config\.search is empty'):
+    leave_one_source_out.search(config, 2, 0, tmp_path)
+  assert not trained
 
 
 def test_draws_are_log_uniform_and_repeatable():

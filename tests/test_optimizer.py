@@ -58,7 +58,17 @@ def test_the_first_pattern_found_gives_the_rate():
   np.testing.assert_array_equal(grouped['net']['bias'], 0)
 
 
-@pytest.mark.parametrize('patterns', [3, 'kernel', (('kernel', 1, 2),)])
+@pytest.mark.parametrize(
+  'patterns',
+  [
+    3,
+    'kernel',
+    (('kernel', 1, 2),),
+    ((3, 1.0),),
+    (('.*', 'x'),),
+    (('.*', float('nan')),),
+  ],
+)
 def test_what_is_no_pair_of_pattern_and_rate_is_refused(patterns):
   with pytest.raises(UserError, match='must be pairs of a pattern and'):
     rate_multipliers(patterns, {'beta': 0.0})
