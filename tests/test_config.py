@@ -99,6 +99,63 @@ def test_impossible_values_are_named(values, named):
   assert named in str(error.value)
 
 
+# From the paper's table of hyperparameters, its protocols and its views.
+PAPER = {
+  digits: {
+    'learning_rate': 0.1,
+    'batch_size': 8,
+    'samples': 20_000,
+    'mu_d': 1e-2,
+    'mu_s': 0.2,
+    'mu_c': 0.1,
+    'epochs': 30,
+    'weak_flip': False,
+  },
+  office31: {
+    'learning_rate': 0.1,
+    'batch_size': 8,
+    'samples': 0,
+    'test': 'target',
+    'image_size': 256,
+    'mu_d': 1e-2,
+    'mu_s': 1e-2,
+    'mu_c': 0.1,
+    'epochs': 15,
+    'weak_flip': True,
+  },
+  reviews: {
+    'learning_rate': 1.0,
+    'batch_size': 20,
+    'samples': 2_000,
+    'test': 'rest',
+    'mu_d': 1e-2,
+    'mu_s': 0.2,
+    'mu_c': 0.1,
+    'epochs': 15,
+    'dropout_min': 0.2,
+    'dropout_max': 0.8,
+  },
+}
+COMMON = {
+  'method': 'moda_fm',
+  'tau': 0.9,
+  'adadelta_rho': 0.9,
+  'adadelta_eps': 1e-6,
+  'randaugment_n': 2,
+  'randaugment_min': 3,
+  'randaugment_max': 10,
+  'weak_rotation': 5.0,
+  'weak_translation': 0.125,
+}
+
+
+@pytest.mark.parametrize('module', PAPER)
+def test_the_paper_s_values(module):
+  config = module.get_config()
+  expected = COMMON | PAPER[module]
+  assert {name: config[name] for name in expected} == expected
+
+
 def test_limits_themselves_are_allowed():
   config_lib.check(tiny.make_run_config(mu_d=0.0, mu_s=0.0, mu_c=0.0, tau=0.0))
   config_lib.check(tiny.make_run_config(tau=1.0))
