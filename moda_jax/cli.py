@@ -39,6 +39,12 @@ def _parse_flags(argv: list[str]) -> list[str]:
     remaining = app.parse_flags_with_usage(argv)
   except (AttributeError, KeyError) as error:
     raise UserError(_describe_unknown_fields(argv)) from error
+  except ImportError as error:
+    raise UserError(
+      f"--config: the config file needs '{error.name}', which is not found. "
+      'Configs that build on others are to be used from the folder that '
+      'holds configs/.'
+    ) from error
   except SyntaxError as error:
     raise UserError(
       f'--config: {error.filename} is no Python file of a config: {error.msg}.'

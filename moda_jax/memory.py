@@ -14,7 +14,7 @@ def keep_freed_memory() -> None:
 
   A step on CPUs frees the memory of its gradients. glibc gives blocks of that
   size back to the system, which hands every page out anew at the next step:
-  two thirds of a step's time where the networks are large and batches small.
+  more than half of a step where networks are large and batches small.
   """
   try:
     mallopt = ctypes.CDLL(None).mallopt
