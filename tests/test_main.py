@@ -73,6 +73,22 @@ def test_mistakes_get_one_clear_message(tmp_path, arguments, named):
   assert not (tmp_path / 'run').exists()
 
 
+def test_a_config_that_builds_on_another_tells_where_to_stand(tmp_path):
+  path = ROOT / 'configs' / 'office31_shrunk.py'
+  result = subprocess.run(
+    command(f'--config={path}:webcam', f'--workdir={tmp_path / "run"}'),
+    cwd=tmp_path,
+    env=environment(tmp_path),
+    capture_output=True,
+    text=True,
+    timeout=300,
+  )
+  assert result.returncode == 2
+  assert "needs 'configs'" in result.stderr
+  assert 'the folder that holds configs/' in result.stderr
+  assert 'Traceback' not in result.stderr
+
+
 def test_train_interrupt_resume_evaluate(mini_data_dir, tmp_path):
   arguments = [
     '--config=configs/mini.py:mnistm,method=moda,steps=12,width=0.05,'
