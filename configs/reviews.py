@@ -7,11 +7,10 @@ adapts from reviews of DVDs, electronics and kitchen devices to those of books:
 the other reviews of books are the test set. The paper reports 80.9 ± 1.1 % for
 MODA-FM on books, 82.0 ± 1.0 % on dvd, 85.3 ± 0.4 % on electronics and 88.4 ±
 0.3 % on kitchen. The three μ are the authors' defaults. Words are weighted by
-TF-IDF, as the paper says and as leave-one-source-out prefers to counts, see
-`experiments/results/reviews_features.json`.
+TF-IDF, as the paper says; features=counts takes them as they are counted.
 
 The argument is <target>[,key=value…]: a target of books, dvd, electronics,
-kitchen and any single value of the config, such as features=counts; seeds=5
+kitchen and any single value of the config, such as method=fm; seeds=5
 trains five runs side by side, each on its own draw of reviews. The strong view
 is dropout, at a rate drawn for every step from [0.2, 0.8].
 """
