@@ -11,6 +11,7 @@ import tiny
 from moda_jax import predictions, report, several_seeds, train
 from moda_jax.errors import Interrupted, UserError
 from moda_jax.experiment import Experiment
+from moda_jax.models import resnet
 from moda_jax.workdir import read_metrics
 
 STEPS = 3
@@ -65,6 +66,14 @@ def test_every_seed_drops_what_its_single_run_drops(devices):
     tiny.make_run_config, network='reviews', width=0.05, tau=0.3
   )
   assert_equal_to_single_runs(make_config, tiny.make_sparse_domains(), devices)
+
+
+def test_every_seed_keeps_its_own_batch_statistics(monkeypatch):
+  monkeypatch.setattr(resnet, 'BLOCKS', (1, 0, 0, 0))  # quick to compile
+  make_config = functools.partial(
+    tiny.make_run_config, network='resnet50', width=1 / 32, method='moda'
+  )
+  assert_equal_to_single_runs(make_config, tiny.make_domains(), devices=1)
 
 
 @pytest.fixture
