@@ -96,10 +96,12 @@ def test_an_interrupted_preparation_says_so_and_leaves_nothing(tmp_path):
   (tmp_path / 'manual').mkdir()
   data_dir = tmp_path / 'data'
   program = f"""
-import os, sys
+import os, signal, sys
 from moda_jax import prepare
 from moda_jax.datasets.synth_digits import regenerated
 
+# A shell's background jobs, and all that they start, ignore it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 read = regenerated._read_png
 
 def read_some(worker):
