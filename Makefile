@@ -11,7 +11,7 @@ demo: .venv/.demo
 	$(BIN)/python -m experiments.demo --workdir=runs/demo
 
 test: .venv/.test
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile --max-worker-restart 0
 
 lint: .venv/.test
 	$(BIN)/ruff check .
