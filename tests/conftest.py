@@ -1,5 +1,6 @@
 """Set-up of all tests: CPU, eight virtual devices, no network."""
 
+import gc
 import os
 import pathlib
 import socket
@@ -22,6 +23,20 @@ os.environ.setdefault(
   'JAX_COMPILATION_CACHE_DIR',
   str(_HERE.parent / '.pytest_cache' / 'compiled'),
 )
+
+
+@pytest.fixture(scope='module', autouse=True)
+def _drop_compiled_programs():
+  """Frees what a file compiled, for the next file to have room.
+
+  Every program on CPUs takes dozens of memory maps, and Linux gives a process
+  65,530 of them: beyond, LLVM ends in a segmentation fault.
+  """
+  yield
+  import jax
+
+  jax.clear_caches()
+  gc.collect()
 
 
 @pytest.fixture(scope='session')
