@@ -38,12 +38,13 @@ def test_a_subset_is_drawn_by_seed(mini_data_dir):
   def draw(seed):
     return load(mini_data_dir, samples=100, seed=seed).target.inputs
 
-  assert draw(0).shape == (100, 32, 32, 3)
-  np.testing.assert_array_equal(draw(0), draw(0))
-  assert (draw(0) != draw(1)).any()
+  drawn = draw(0)
+  assert drawn.shape == (100, 32, 32, 3)
+  np.testing.assert_array_equal(drawn, draw(0))
+  assert (drawn != draw(1)).any()
   whole = load(mini_data_dir).target.inputs
   rows = {image.tobytes() for image in whole}
-  assert len({image.tobytes() for image in draw(0)} & rows) == 100
+  assert len({image.tobytes() for image in drawn} & rows) == 100
 
 
 def test_the_test_split_is_never_cut(mini_data_dir):
