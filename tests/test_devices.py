@@ -3,7 +3,6 @@
 import functools
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -84,7 +83,7 @@ def run(name, network, devices, config, all_batches):
     all_batches[0]['target']['weak'][:1],
   )
   if jax.config.jax_enable_x64:
-    train_state = jax.tree.map(in_float64, train_state)
+    train_state = jax.tree.map(tiny.in_float64, train_state)
   train_step = step_lib.compile_step(
     step_lib.make_train_step(method, tx, jax.random.key(0)),
     devices,
@@ -98,10 +97,6 @@ def run(name, network, devices, config, all_batches):
     train_state, metrics = train_step(train_state, batch)
     history.append(jax.device_get(metrics))
   return history, jax.device_get(train_state.params)
-
-
-def in_float64(x):
-  return x.astype(jnp.float64) if jnp.issubdtype(x.dtype, jnp.floating) else x
 
 
 def declared(method, batch):

@@ -3,7 +3,6 @@
 import functools
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 import tiny
@@ -22,14 +21,10 @@ assert_near = functools.partial(
 )
 
 
-def in_float64(x):
-  return x.astype(jnp.float64) if jnp.issubdtype(x.dtype, jnp.floating) else x
-
-
 def take_steps(config, data, devices):
   """Returns the experiment, its state after some steps and their metrics."""
   experiment = Experiment(config, data, devices)
-  state = jax.tree.map(in_float64, experiment.initial_state)
+  state = jax.tree.map(tiny.in_float64, experiment.initial_state)
   history = []
   for _, batch in zip(range(STEPS), experiment.make_batches(0), strict=False):
     state, metrics = experiment.train_step(state, batch)

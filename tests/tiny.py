@@ -95,6 +95,10 @@ def init(method, batch):
   return params, jax.tree.map(lambda s: jnp.zeros(s.shape), state)
 
 
+def in_float64(x):
+  return x.astype(jnp.float64) if jnp.issubdtype(x.dtype, jnp.floating) else x
+
+
 def loss_and_grads(method, params, state, batch):
   grad_fn = jax.value_and_grad(method.loss, has_aux=True)
   (loss, (metrics, _)), grads = jax.jit(grad_fn)(
