@@ -101,7 +101,8 @@ def _rebuild_tensor(
     (size - 1) * stride for size, stride in zip(shape, strides, strict=True)
   )
   if (
-    offset < 0
+    storage.ndim != 1  # else a tensor, of which offsets count rows
+    or offset < 0
     or any(size < 1 for size in shape)
     or any(stride < 0 for stride in strides)
     or last >= storage.size

@@ -61,6 +61,13 @@ def test_a_tensor_cannot_look_beyond_its_storage(tmp_path):
       weight_files.read_weights(tmp_path / 'x.pth')
 
 
+def test_a_tensor_is_no_storage_of_another(tmp_path):
+  inner = View(np.zeros(16, np.float32), (4, 4), (4, 1))
+  write_pth(tmp_path / 'x.pth', {'a': View(inner, (12,), (1,), offset=3)})
+  with pytest.raises(UserError, match=r'shape \(12,\) exceeds its storage'):
+    weight_files.read_weights(tmp_path / 'x.pth')
+
+
 def test_other_pth_files_are_refused(tmp_path):
   path = tmp_path / 'x.pth'
   path.write_bytes(pickle.dumps(0x1950A86A20F9469CFC6C, protocol=2))

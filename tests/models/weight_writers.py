@@ -23,9 +23,10 @@ KERAS = resnet_twin.keras_arrays()
 class View:
   """A tensor, which may claim more than its storage has."""
 
-  array: np.ndarray
+  array: 'np.ndarray | View'  # no storage is a tensor, but files may lie
   shape: tuple[int, ...]
   strides: tuple[int, ...]
+  offset: int = 0
 
 
 @dataclasses.dataclass
@@ -47,8 +48,8 @@ def _make_modules():
   return torch, utils
 
 
-def write_pth(path, state, storages=None):
-  """What `torch.save` writes."""
+def _dump(state):
+  """The pickle of `torch.save`, and the storages that it leaves out."""
   torch, utils = _make_modules()
   members = {}
 
@@ -75,7 +76,9 @@ def write_pth(path, state, storages=None):
         value = View(np.ravel(value, order='K'), value.shape, strides)
       if not isinstance(value, View):
         return NotImplemented
-      arguments = (Storage(value.array), 0, value.shape, value.strides, False)
+      is_view = isinstance(value.array, View)
+      storage = value.array if is_view else Storage(value.array)
+      arguments = (storage, value.offset, value.shape, value.strides, False)
       return utils._rebuild_tensor_v2, (*arguments, collections.OrderedDict())
 
   content = io.BytesIO()
@@ -83,8 +86,14 @@ def write_pth(path, state, storages=None):
     patch.setitem(sys.modules, 'torch', torch)
     patch.setitem(sys.modules, 'torch._utils', utils)
     Pickler(content, protocol=2).dump(state)
+  return content.getvalue(), members
+
+
+def write_pth(path, state, storages=None):
+  """What `torch.save` writes."""
+  content, members = _dump(state)
   with zipfile.ZipFile(path, 'w') as archive:
-    archive.writestr('resnet50/data.pkl', content.getvalue())
+    archive.writestr('resnet50/data.pkl', content)
     archive.writestr('resnet50/byteorder', 'little')
     for key, data in (members | (storages or {})).items():
       archive.writestr(f'resnet50/data/{key}', data)
