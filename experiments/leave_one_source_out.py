@@ -15,7 +15,6 @@ import math
 import pathlib
 import shlex
 import sys
-from collections.abc import Mapping
 
 import ml_collections
 import numpy as np
@@ -38,19 +37,31 @@ def draw_values(
   }
 
 
-def _check(ranges: Mapping[str, object]) -> None:
-  if not ranges:
+def _check(config: ml_collections.ConfigDict) -> None:
+  if not config.search:
     raise UserError(
       'config.search is empty: there is nothing to draw. --trials=0 tries the '
       "config's own values."
     )
-  for name, limits in ranges.items():
-    is_pair = isinstance(limits, tuple | list) and len(limits) == 2
-    if not is_pair or not 0 < limits[0] <= limits[1] < math.inf:
+  varied = sorted(k for k, v in config.items() if isinstance(v, float))
+  for name, limits in config.search.items():
+    if name not in varied:
+      raise UserError(
+        f'config.search.{name} is no value that can be drawn; these can: '
+        f'{", ".join(varied)}.'
+      )
+    if not _is_range(limits):
       raise UserError(
         f'config.search.{name} = {limits!r} must be the two ends of a range '
         'of numbers above 0, such as (0.01, 1.0).'
       )
+
+
+def _is_range(limits: object) -> bool:
+  if not isinstance(limits, tuple | list) or len(limits) != 2:
+    return False
+  are_numbers = all(isinstance(limit, int | float) for limit in limits)
+  return are_numbers and 0 < limits[0] <= limits[1] < math.inf
 
 
 def held_out_config(
@@ -95,7 +106,7 @@ def search(
     folder: gets a folder for every trial.
   """
   if trials:
-    _check(config.search)
+    _check(config)
   done = []
   drawn = [draw_values(config.search, seed, trial) for trial in range(trials)]
   for trial, values in enumerate(drawn or [{}]):

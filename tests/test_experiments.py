@@ -132,13 +132,25 @@ def test_a_search_never_reads_the_target(trained, tmp_path):
   assert len(found['trials']) == 2
 
 
-@pytest.mark.parametrize('limits', [(0.0, 1.0), 0.5, (1.0,), (2.0, 1.0)])
+@pytest.mark.parametrize(
+  'limits', [(0.0, 1.0), 0.5, (1.0,), (2.0, 1.0), ('a', 'b'), (None, 1.0)]
+)
 def test_a_range_that_cannot_be_drawn_from_is_refused(
   trained, tmp_path, limits
 ):
   config = mini.get_config('mnistm')
   config.search = {'mu_d': limits}
   with pytest.raises(UserError, match=r'config\.search\.mu_d'):
+    leave_one_source_out.search(config, 2, 0, tmp_path)
+  assert not trained
+
+
+@pytest.mark.parametrize('name', ['mu_x', 'batch_size', 'method'])
+def test_a_search_of_what_cannot_be_drawn_is_refused(trained, tmp_path, name):
+  config = mini.get_config('mnistm')
+  config.search = {name: (1.0, 8.0)}
+  message = rf'config\.search\.{name} is no value .*: .*mu_d, '
+  with pytest.raises(UserError, match=message):
     leave_one_source_out.search(config, 2, 0, tmp_path)
   assert not trained
 
