@@ -60,6 +60,8 @@ class Pretrained(NamedTuple):
 
 def convert_file(source: str | os.PathLike, out: str | os.PathLike) -> None:
   """Reads published weights and writes them as `.npz` by our names."""
+  if not os.fspath(source):
+    raise UserError("--from='' names no file; see --help for those read.")
   source, out = pathlib.Path(source), pathlib.Path(out)
   if not out.absolute().parent.is_dir():
     raise UserError(f'--out={out}: the folder to write it to is not there.')

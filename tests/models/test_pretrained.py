@@ -244,6 +244,9 @@ def test_the_command_line(tmp_path):
   done = call(f'--from={tmp_path / "gone.pth"}')
   assert done.returncode == 2
   assert done.stderr == f'{tmp_path / "gone.pth"}: no such file or folder.\n'
+  done = call('--from=', f'--out={tmp_path / "out.npz"}')
+  assert done.returncode == 2
+  assert done.stderr.startswith("--from='' names no file")
   path = WRITERS['pth'](tmp_path)
   before = sorted(tmp_path.iterdir())
   done = call(f'--from={path}', f'--out={tmp_path}')
