@@ -41,9 +41,8 @@ def _parse_flags(argv: list[str]) -> list[str]:
     raise UserError(_describe_unknown_fields(argv)) from error
   except ImportError as error:
     raise UserError(
-      f"--config: the config file needs '{error.name}', which is not found. "
-      'Configs that build on others are to be used from the folder that '
-      'holds configs/.'
+      f'--config: the config file cannot be used: {error}. Configs that build '
+      'on others are to be used from the folder that holds configs/.'
     ) from error
   except SyntaxError as error:
     raise UserError(

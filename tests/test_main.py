@@ -85,7 +85,7 @@ def test_a_config_that_builds_on_another_tells_where_to_stand(tmp_path):
     timeout=300,
   )
   assert result.returncode == 2
-  assert "needs 'configs'" in result.stderr
+  assert "No module named 'configs'" in result.stderr
   assert 'the folder that holds configs/' in result.stderr
   assert 'Traceback' not in result.stderr
 
