@@ -93,15 +93,17 @@ def _peak() -> float:
 
 def main() -> None:
   """Measures both and prints."""
-  if not _CONFIG.value.image_size:
+  config = _CONFIG.value
+  if config.image_size < 1 or config.seeds != 1:
     raise UserError(
-      f"config.experiment = '{_CONFIG.value.experiment}' has no image_size: "
-      'only networks for images are measured.'
+      f'config.image_size = {config.image_size}, config.seeds = '
+      f'{config.seeds}: measured are images of the size that the config '
+      'says, 1 or more, and one seed.'
     )
   context = multiprocessing.get_context('spawn')
   for remat in (False, True):
     with context.Pool(1) as pool:
-      found = pool.apply(measure, (_CONFIG.value, remat))
+      found = pool.apply(measure, (config, remat))
     print(
       f'remat={str(remat).lower()}: kept for the backward pass '
       f'{found["kept"]:.2f} GiB, XLA {found["XLA"]:.2f} GiB, process '
