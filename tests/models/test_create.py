@@ -58,7 +58,6 @@ def test_an_experiment_starts_from_the_weights(weights_path):
 def test_a_run_belongs_to_its_weights(weights_path, tmp_path, monkeypatch):
   monkeypatch.setattr(resnet, 'BLOCKS', (1, 1, 1, 1))  # quick to compile
   monkeypatch.setattr(pretrained, '_check_shapes', lambda *_: None)
-  monkeypatch.setattr(pretrained, 'put_into', lambda _, *trees: trees)
   monkeypatch.setattr('moda_jax.experiment.put_into', lambda _, *trees: trees)
   config = make_config(pretrained=str(tmp_path / 'w.npz'), method='source_only')
   config.steps = 1
@@ -66,9 +65,12 @@ def test_a_run_belongs_to_its_weights(weights_path, tmp_path, monkeypatch):
     arrays = dict(file)
   np.savez(tmp_path / 'w.npz', **arrays)
   train.train(config, tmp_path / 'run', tiny.make_domains(), devices=1)
-  np.savez(tmp_path / 'w.npz', **arrays | {'variant': np.array('v1_old')})
-  with pytest.raises(UserError, match=r'v1, SHA.*v1_old, SHA'):
-    train.train(config, tmp_path / 'run', tiny.make_domains(), devices=1)
+  name = 'params/extractor/norm_stem/bias'
+  changes = {'variant': np.array('v1_old')}, {name: arrays[name] + 1}
+  for change, now in zip(changes, ('v1_old', 'v1'), strict=True):
+    np.savez(tmp_path / 'w.npz', **arrays | change)
+    with pytest.raises(UserError, match=rf"'v1, SHA.*there.*'{now}, SHA.*now"):
+      train.train(config, tmp_path / 'run', tiny.make_domains(), devices=1)
 
 
 def test_options_reach_the_network(weights_path):
