@@ -1,6 +1,11 @@
 """The experiments' scripts: what they train, and what they leave alone."""
 
+import importlib
 import json
+import pathlib
+import re
+import shlex
+import shutil
 import types
 
 import numpy as np
@@ -12,6 +17,14 @@ from experiments.method_tables import format_results
 from experiments.published import published
 from moda_jax import train
 from moda_jax.errors import UserError
+from moda_jax.objectives import METHODS
+
+ROOT = pathlib.Path(__file__).parents[1]
+TABLES = [
+  path
+  for path in sorted((ROOT / 'experiments' / 'results').glob('*.json'))
+  if 'runs' in json.loads(path.read_text())
+]
 
 
 @pytest.fixture
@@ -97,6 +110,45 @@ def test_other_sources_are_another_table(trained, tmp_path):
     compare_methods.compare(
       config, ['mnistm'], ['fm'], 1, tmp_path, tmp_path / 'made' / 'table'
     )
+
+
+@pytest.mark.parametrize('path', TABLES, ids=lambda path: path.stem)
+def test_a_committed_table_is_what_its_command_goes_on_from(
+  path, trained, tmp_path
+):
+  arguments = shlex.split(json.loads(path.read_text())['command'])[3:]
+  values = dict(argument[2:].split('=', 1) for argument in arguments)
+  assert ROOT / values['table'] == path.with_suffix('')
+  file, argument = values['config'].split(':')
+  config = importlib.import_module(
+    file.removesuffix('.py').replace('/', '.')
+  ).get_config(argument)
+  table = tmp_path / path.stem
+  for suffix in ('.json', '.md'):
+    shutil.copy(path.with_suffix(suffix), tmp_path)
+  compare_methods.compare(
+    config,
+    values.get('targets', config.target).split(','),
+    values.get('methods', ','.join(METHODS)).split(','),
+    int(values.get('seeds', 3)),
+    tmp_path,
+    table,
+  )
+  assert not trained
+  lines, again = (
+    p.read_text().splitlines()[1:]
+    for p in (path.with_suffix('.md'), table.with_suffix('.md'))
+  )
+  assert lines == again
+
+
+def test_the_readme_has_the_committed_figures_of_reviews():
+  table = ROOT / 'experiments' / 'results' / 'reviews_methods.md'
+  rows = table.read_text().split('Target ')[0].splitlines()[6:]
+  rows = [re.sub(r'^\| (\w+) ', r'| `\1` ', row) for row in rows if row]
+  readme = (ROOT / 'README.md').read_text().splitlines()
+  assert len(rows) == 9
+  assert [row for row in rows if row not in readme] == []
 
 
 def test_a_target_without_labels_gives_no_table(tmp_path, monkeypatch):
