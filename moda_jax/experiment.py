@@ -45,7 +45,6 @@ class Experiment:
     origins: what serves each domain, and what weights training starts from.
     method: the objective.
     total_steps: the length of training.
-    images_per_step: over all domains, views and seeds.
     initial_state: the state before the first step.
     train_step: `(state, batch) -> (state, metrics)`, compiled; the state given
       is consumed.
@@ -73,32 +72,45 @@ class Experiment:
     configs = config_lib.split_seeds(config)
     domains = _load(configs, data, method)
     self.domains = domains[0]
-    _check_labels(self.domains, method)
+    _check_labels(self.domains, config.method)
     epoch = batches.epoch_steps(self.domains, method, config.batch_size)
     self.total_steps = config.steps or config.epochs * epoch
+    self.method, weights = self._create_method(method)
+    self.origins = self.domains.describe()
+    if weights is not None:
+      self.origins['weights'] = weights.describe()
+    self.batch_fn = batches.make_stacked_batch_fn(domains, method, configs)
+    self._compile([single.seed for single in configs], domains, weights)
+
+  @property
+  def images_per_step(self) -> int:
+    """Over all domains, views and seeds."""
+    sources = len(self.config.sources) if self.method.reads_sources else 0
+    groups = sources + len(self.method.views)
+    return self.config.seeds * groups * self.config.batch_size
+
+  def _create_method(
+    self, method: type[objectives.Method]
+  ) -> tuple[objectives.Method, Pretrained | None]:
+    config = self.config
     axis_name = DEVICES if self.devices > 1 else None
     networks, weights = create_networks(
       config, self.domains.num_classes, axis_name
     )
     _check_inputs(self.domains, networks, config.network)
-    self.origins = self.domains.describe()
-    if weights is not None:
-      self.origins['weights'] = weights.describe()
-    self.method = method(
+    made = method(
       networks, tuple(config.sources), config, axis_name, self.total_steps
     )
-    if method.reads_target_labels:
-      _log.warning(
-        '%s is trained on the labels of the target %s: an upper bound, not '
-        'domain adaptation.',
-        config.method,
-        config.target,
-      )
-    sources = len(config.sources) if method.reads_sources else 0
-    groups = sources + len(method.views)
-    self.images_per_step = config.seeds * groups * config.batch_size
-    self.batch_fn = batches.make_stacked_batch_fn(domains, method, configs)
-    rngs = [jax.random.key(single.seed) for single in configs]
+    return made, weights
+
+  def _compile(
+    self,
+    seeds: Sequence[int],
+    domains: Sequence[Domains],
+    weights: Pretrained | None,
+  ) -> None:
+    """Makes the state and the functions of it, for all seeds."""
+    rngs = [jax.random.key(seed) for seed in seeds]
     created = [self._create_state(rng, weights) for rng in rngs]
     tx = created[0][1]
     self.initial_state = self._place(
@@ -114,13 +126,13 @@ class Experiment:
         lambda params, state, x: self.method.predict(
           params, state, as_float(x)
         ),
-        config.seeds,
+        len(seeds),
       )
     )
     evaluator = Evaluator(
-      self.method, self.domains, config.eval_batch_size, self.devices
+      self.method, self.domains, self.config.eval_batch_size, self.devices
     )
-    by_seed = {c.seed: d for c, d in zip(configs, domains, strict=True)}
+    by_seed = dict(zip(seeds, domains, strict=True))
     self.evaluator = several_seeds.make_evaluator(evaluator, by_seed)
 
   def _create_state(
@@ -211,12 +223,20 @@ def _check_inputs(domains: Domains, networks: Networks, name: str) -> None:
     )
 
 
-def _check_labels(domains: Domains, method: type[objectives.Method]) -> None:
-  if method.reads_target_labels and domains.target.labels is None:
+def _check_labels(domains: Domains, method: str) -> None:
+  if not objectives.METHODS[method].reads_target_labels:
+    return
+  if domains.target.labels is None:
     raise UserError(
       f"The method is trained on the target's labels, and '"
       f"{domains.target.name}' has none."
     )
+  _log.warning(
+    '%s is trained on the labels of the target %s: an upper bound, not '
+    'domain adaptation.',
+    method,
+    domains.target.name,
+  )
 
 
 def _count_devices(batch_size: int, devices: int | None) -> int:
