@@ -179,6 +179,22 @@ def _parse(text: str, default: int | float | str, where: str) -> object:
 
 def check(config: ml_collections.ConfigDict) -> None:
   """Refuses values that no run can start from, naming value and range."""
+  _check_numbers(config)
+  if (config.epochs > 0) == (config.steps > 0):
+    raise UserError(
+      f'config.epochs = {config.epochs} and config.steps = {config.steps}: '
+      'exactly one of them must be above 0.'
+    )
+  for name, choices in _CHOICES.items():
+    allowed = f'one of {", ".join(choices)}'
+    _require(config[name] in choices, config, name, allowed)
+  in_range = 0 <= config.frozen_stages <= 3
+  _require(in_range, config, 'frozen_stages', 'from 0 to 3')
+  _check_views(config)
+  _check_domains(config)
+
+
+def _check_numbers(config: ml_collections.ConfigDict) -> None:
   for name in (
     'mu_d',
     'mu_s',
@@ -211,18 +227,6 @@ def check(config: ml_collections.ConfigDict) -> None:
     _require(config[name] >= 1, config, name, '1 or more')
   for name in ('samples', 'epochs', 'steps', 'seed', 'image_size'):
     _require(config[name] >= 0, config, name, '0 or more')
-  if (config.epochs > 0) == (config.steps > 0):
-    raise UserError(
-      f'config.epochs = {config.epochs} and config.steps = {config.steps}: '
-      'exactly one of them must be above 0.'
-    )
-  for name, choices in _CHOICES.items():
-    allowed = f'one of {", ".join(choices)}'
-    _require(config[name] in choices, config, name, allowed)
-  in_range = 0 <= config.frozen_stages <= 3
-  _require(in_range, config, 'frozen_stages', 'from 0 to 3')
-  _check_views(config)
-  _check_domains(config)
 
 
 def _check_views(config: ml_collections.ConfigDict) -> None:
