@@ -6,6 +6,8 @@ import pathlib
 import re
 import shlex
 import shutil
+import subprocess
+import sys
 import types
 
 import numpy as np
@@ -247,3 +249,20 @@ def test_ours_and_the_paper_s_stand_side_by_side():
   assert '| fm | 60.0 (78.8) |  (81.0) |  |' in both
   assert '| moda_fm | 81.0 ± 1.4 | 80.9 ± 1.1 | 2 | 9 | mind |' in first
   assert len(format_results('reviews', {'books': books})) == 1
+
+
+@pytest.mark.parametrize(
+  'argument', ['mini.py:mnistm', 'office31.py:dslr,seeds=2']
+)
+def test_memory_that_cannot_be_measured_is_refused(argument):
+  program = [sys.executable, '-m', 'experiments.benchmark_memory']
+  done = subprocess.run(
+    [*program, f'--config=configs/{argument}'],
+    cwd=ROOT,
+    capture_output=True,
+    text=True,
+    timeout=120,
+  )
+  assert done.returncode == 2
+  assert re.match(r'config\.image_size = \d+, config\.seeds = \d', done.stderr)
+  assert 'Traceback' not in done.stderr
