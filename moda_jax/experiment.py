@@ -80,7 +80,7 @@ class Experiment:
     if weights is not None:
       self.origins['weights'] = weights.describe()
     self.batch_fn = batches.make_stacked_batch_fn(domains, method, configs)
-    self._compile([single.seed for single in configs], domains, weights)
+    self._make_runs([single.seed for single in configs], domains, weights)
 
   @property
   def images_per_step(self) -> int:
@@ -103,13 +103,13 @@ class Experiment:
     )
     return made, weights
 
-  def _compile(
+  def _make_runs(
     self,
     seeds: Sequence[int],
     domains: Sequence[Domains],
     weights: Pretrained | None,
   ) -> None:
-    """Makes the state and the functions of it, for all seeds."""
+    """Makes the first state and the compiled functions, for all seeds."""
     rngs = [jax.random.key(seed) for seed in seeds]
     created = [self._create_state(rng, weights) for rng in rngs]
     tx = created[0][1]
@@ -224,6 +224,7 @@ def _check_inputs(domains: Domains, networks: Networks, name: str) -> None:
 
 
 def _check_labels(domains: Domains, method: str) -> None:
+  """Of the target, for methods that train on them, which is warned of."""
   if not objectives.METHODS[method].reads_target_labels:
     return
   if domains.target.labels is None:

@@ -30,7 +30,7 @@ def _drop_compiled_programs():
   """Frees what a file compiled, for the next file to have room.
 
   Every program on CPUs takes dozens of memory maps, and Linux gives a process
-  65,530 of them: beyond, LLVM ends in a segmentation fault.
+  65,530 of them: beyond, compiling fails or ends the process.
   """
   yield
   import jax

@@ -126,8 +126,7 @@ def test_a_committed_table_is_what_its_command_goes_on_from(
     file.removesuffix('.py').replace('/', '.')
   ).get_config(argument)
   table = tmp_path / path.stem
-  for suffix in ('.json', '.md'):
-    shutil.copy(path.with_suffix(suffix), tmp_path)
+  shutil.copy(path, tmp_path)
   compare_methods.compare(
     config,
     values.get('targets', config.target).split(','),
