@@ -45,7 +45,7 @@ def get_config(argument: str = 'mnistm') -> ml_collections.ConfigDict:
   config.batch_size = 16
   config.steps = 3000
   config.learning_rate = 1.0
-  config.rate_multipliers = (('^beta$', 0.1), ('.*', 1.0))
+  config.beta_rate = 0.1
   config.eval_every = config.checkpoint_every = 500
   return config_lib.apply_argument(
     config, argument, DATASETS, 'configs/mini.py'

@@ -32,7 +32,7 @@ def measure(config: ml_collections.ConfigDict, remat: bool) -> dict[str, float]:
   import jax
 
   from moda_jax.data.domains import Domains
-  from moda_jax.experiment import Experiment
+  from moda_jax.training.experiment import Experiment
 
   config.remat, config.pretrained, config.frozen_stages = remat, '', 0
   target = _make_domain(config.target, config.image_size)
@@ -57,7 +57,7 @@ def _count_kept(method: Any, state: Any, batch: Any) -> int:
   """The bytes of what the forward pass keeps, parameters not counted."""
   import jax
 
-  from moda_jax.step import as_float
+  from moda_jax.training.step import as_float
 
   def run_forward(params: Any) -> Any:
     def loss(params: Any) -> jax.Array:

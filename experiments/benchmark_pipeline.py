@@ -17,7 +17,7 @@ from absl import flags
 from ml_collections import config_flags
 
 from moda_jax import cli
-from moda_jax.experiment import Experiment
+from moda_jax.training.experiment import Experiment
 
 _CONFIG = config_flags.DEFINE_config_file('config', None, 'The experiment.')
 _ROUNDS = flags.DEFINE_integer('rounds', 6, 'Turns of each.', lower_bound=1)

@@ -22,8 +22,8 @@ from absl import flags
 from configs import reviews
 from moda_jax import cli
 from moda_jax.data.domains import Domain, Domains
-from moda_jax.experiment import Experiment
-from moda_jax.step import TrainState
+from moda_jax.training.experiment import Experiment
+from moda_jax.training.step import TrainState
 
 _SEEDS = flags.DEFINE_integer('seeds', 5, 'How many.', lower_bound=2)
 _METHOD = flags.DEFINE_string('method', 'moda_fm', 'What is trained.')

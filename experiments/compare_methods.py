@@ -23,9 +23,10 @@ from absl import flags
 from ml_collections import config_flags
 
 from experiments.method_tables import Results, Run, format_results
-from moda_jax import cli, objectives, train
+from moda_jax import cli, objectives
 from moda_jax.errors import UserError
-from moda_jax.whole_files import write_whole
+from moda_jax.files.atomic import write_whole
+from moda_jax.training import loop as train
 
 
 def compare(

@@ -22,7 +22,8 @@ def main() -> None:
   """Trains, compares, reports."""
   # Imported here for a quick answer to a wrong flag.
   from configs import mini
-  from moda_jax import report, train
+  from moda_jax import report
+  from moda_jax.training import loop as train
 
   folder = pathlib.Path(_WORKDIR.value)
   runs = {}

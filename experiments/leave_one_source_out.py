@@ -21,9 +21,10 @@ import numpy as np
 from absl import flags
 from ml_collections import config_flags
 
-from moda_jax import cli, train
+from moda_jax import cli
 from moda_jax.errors import UserError
-from moda_jax.whole_files import write_whole
+from moda_jax.files.atomic import write_whole
+from moda_jax.training import loop as train
 
 
 def draw_values(

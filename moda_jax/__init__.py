@@ -2,9 +2,6 @@
 
 import os
 
-from moda_jax.memory import keep_freed_memory
-
-keep_freed_memory()  # works only before there are threads
 # Before anything imports TensorFlow, which serves input pipelines only.
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
 os.environ.setdefault('TF_ENABLE_ONEDNN_OPTS', '0')  # logs at start

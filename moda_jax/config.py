@@ -18,6 +18,7 @@ _CHOICES = {
   'test': ('split', 'target', 'rest'),
   'features': ('counts', 'tfidf'),
   'dtype': ('float32', 'bfloat16'),
+  'init': ('torch', 'he', 'lecun'),
 }
 
 
@@ -42,6 +43,7 @@ def base_config() -> ml_collections.ConfigDict:
       # Networks. What follows the width is of resnet50 alone.
       'network': '',
       'width': 1.0,
+      'init': 'torch',  # or 'he', 'lecun', see models/layers.py
       'pretrained': '',  # a file that moda_jax.models.pretrained wrote
       'dtype': 'float32',  # what layers compute in; or 'bfloat16'
       'remat': False,  # less memory for more time
@@ -51,6 +53,10 @@ def base_config() -> ml_collections.ConfigDict:
       'mu_s': 0.2,
       'mu_c': 0.1,
       'tau': 0.9,
+      'alpha_hold': 0,  # steps that the source weights are held equal for
+      'alpha_floor': 0.3,  # moda_fm_floored: ε of (1 − ε) α + ε / M
+      'alpha_decay': 0.99,  # of the losses that weights are solved for on
+      'darn_gamma': 0.5,  # moda_fm_darn: one-hot at a lead of 1 / γ
       'gamma': 10.0,  # MDAN's sharpness
       'moe_weight': 0.8,  # of the mixture's losses; the experts have the rest
       'moe_alignment': 0.0,
@@ -81,6 +87,7 @@ def base_config() -> ml_collections.ConfigDict:
       'adadelta_rho': 0.9,
       'adadelta_eps': 1e-6,
       'rate_multipliers': (('.*', 1.0),),
+      'beta_rate': 1.0,  # the multiple for the source weights β
       # The run.
       'log_every': 100,
       'eval_every': 1000,
@@ -202,6 +209,7 @@ def _check_numbers(config: ml_collections.ConfigDict) -> None:
     'moe_alignment',
     'moe_entropy',
     'm3sda_weight',
+    'beta_rate',
   ):
     _require(
       math.isfinite(config[name]) and config[name] >= 0,
@@ -209,12 +217,19 @@ def _check_numbers(config: ml_collections.ConfigDict) -> None:
       name,
       'a finite number, 0 or more',
     )
-  for name in ('tau', 'moe_weight'):
+  for name in ('tau', 'moe_weight', 'alpha_floor'):
     _require(0 <= config[name] <= 1, config, name, 'within [0, 1]')
-  for name in ('width', 'gamma', 'learning_rate', 'adadelta_eps'):
+  for name in ('adadelta_rho', 'alpha_decay'):
+    _require(0 <= config[name] < 1, config, name, 'in [0, 1)')
+  for name in (
+    'width',
+    'gamma',
+    'darn_gamma',
+    'learning_rate',
+    'adadelta_eps',
+  ):
     positive = math.isfinite(config[name]) and config[name] > 0
     _require(positive, config, name, 'a finite number above 0')
-  _require(0 <= config.adadelta_rho < 1, config, 'adadelta_rho', 'in [0, 1)')
   for name in (
     'seeds',
     'batch_size',
@@ -225,7 +240,14 @@ def _check_numbers(config: ml_collections.ConfigDict) -> None:
     'eval_batch_size',
   ):
     _require(config[name] >= 1, config, name, '1 or more')
-  for name in ('samples', 'epochs', 'steps', 'seed', 'image_size'):
+  for name in (
+    'samples',
+    'epochs',
+    'steps',
+    'seed',
+    'image_size',
+    'alpha_hold',
+  ):
     _require(config[name] >= 0, config, name, '0 or more')
 
 

@@ -28,7 +28,9 @@ _MODE = flags.DEFINE_enum(
 def main() -> None:
   """Runs the mode."""
   # The heavy imports wait until the flags are known to be good.
-  from moda_jax import predictions, report, train
+  from moda_jax import report
+  from moda_jax.training import loop as train
+  from moda_jax.training import predictions
 
   if _MODE.value == 'evaluate':
     train.evaluate(_CONFIG.value, _WORKDIR.value)

@@ -78,12 +78,12 @@ def adapt(
     **values: values of the config, such as `method='fm'` or `steps=1000`.
 
   Returns:
-    The `moda_jax.train.Outcome`. `outcome.experiment.predict(outcome.state,
-    images)` gives class probabilities, in the order of
+    The `moda_jax.training.loop.Outcome`.
+    `outcome.experiment.predict(outcome.state, images)` gives class probabilities, in the order of
     `outcome.experiment.domains.target.classes`.
   """
-  from moda_jax import train
   from moda_jax.data import features, in_memory, load
+  from moda_jax.training import loop as train
 
   config = own_data_config()
   config.datasets.update(dict.fromkeys(data, 'memory'))

@@ -17,9 +17,9 @@ from configs import mini
 from experiments import compare_methods, leave_one_source_out
 from experiments.method_tables import format_results
 from experiments.published import published
-from moda_jax import train
 from moda_jax.errors import UserError
 from moda_jax.objectives import METHODS
+from moda_jax.training import loop as train
 
 ROOT = pathlib.Path(__file__).parents[1]
 TABLES = [

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from moda_jax.workdir import read_metrics
+from moda_jax.training.run_folder import read_metrics
 
 ROOT = pathlib.Path(__file__).parents[1]
 

@@ -35,7 +35,11 @@ thread.join()
   platform.libc_ver()[0] != 'glibc', reason='other libcs are left as they are'
 )
 @pytest.mark.parametrize(
-  ('prepare', 'reuses'), [('import moda_jax', True), ('', False)]
+  ('prepare', 'reuses'),
+  [
+    ('from moda_jax import cli; cli.keep_freed_memory()', True),
+    ('import moda_jax', False),
+  ],
 )
 def test_what_a_thread_frees_is_reused(prepare: str, reuses: bool) -> None:
   program = _COUNT_FAULTS.format(prepare=prepare)

@@ -8,9 +8,11 @@ import tiny
 from PIL import Image
 
 from configs import arrays, folder
-from moda_jax import own_data, predictions, report, train
+from moda_jax import own_data, report
 from moda_jax.errors import UserError
-from moda_jax.evaluate import Evaluator
+from moda_jax.training import loop as train
+from moda_jax.training import predictions
+from moda_jax.training.evaluation import Evaluator
 
 NAMES = ('mug', 'pen', 'ruler')
 VALUES = {

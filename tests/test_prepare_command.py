@@ -56,7 +56,7 @@ def test_a_killed_preparation_leaves_no_data_set_and_is_made_good(
   program = """
 import os, sys, time
 from moda_jax import prepare
-from moda_jax.datasets import images
+from moda_jax.files import images
 
 decode, decoded = images.decode, []
 

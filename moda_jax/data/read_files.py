@@ -11,8 +11,8 @@ import numpy as np
 from moda_jax.data.domains import Domain
 from moda_jax.data.in_memory import make_domain
 from moda_jax.data.read_tfds import resize
-from moda_jax.datasets import images, raw_arrays
 from moda_jax.errors import UserError
+from moda_jax.files import images, raw_arrays
 
 _log = logging.getLogger(__name__)
 _ARRAYS = ('images', 'labels', 'classes')

@@ -6,7 +6,7 @@ import os
 import pathlib
 from collections.abc import Collection
 
-from moda_jax.datasets import archives
+from moda_jax.files import archives
 
 # Of the unpacked idx files: copies are compressed in different ways. Their MD5s
 # are the published 6bbc9ace…, a25bea73…, 2646ac64… and 27ae3e4e….

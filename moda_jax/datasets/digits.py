@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import tensorflow_datasets as tfds
 
-from moda_jax.datasets import raw_arrays
 from moda_jax.errors import UserError
+from moda_jax.files import raw_arrays
 
 SIZE = 32
 Examples = Iterator[tuple[str, dict[str, Any]]]

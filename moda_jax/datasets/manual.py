@@ -12,8 +12,8 @@ from typing import Any
 
 import tensorflow_datasets as tfds
 
-from moda_jax.datasets import archives
 from moda_jax.errors import UserError
+from moda_jax.files import archives
 
 
 class MissingFile(UserError):

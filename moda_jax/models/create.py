@@ -11,7 +11,7 @@ from moda_jax.models import NETWORKS
 from moda_jax.models.networks import Networks
 from moda_jax.models.pretrained import Pretrained, load_pretrained
 
-_OPTIONS = ('dtype', 'remat', 'frozen_stages')
+_OPTIONS = ('init', 'dtype', 'remat', 'frozen_stages')
 
 
 def create_networks(

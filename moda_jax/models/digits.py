@@ -7,19 +7,27 @@ import jax.numpy as jnp
 from flax import linen as nn
 
 from moda_jax.errors import UserError
-from moda_jax.models.layers import bias_init, dense, kernel_init, scaled
+from moda_jax.models.layers import KERNEL_INITS, bias_init, dense, scaled
 from moda_jax.models.networks import Networks
 
 _SIZE = 3  # of the kernels
 _SHRINKAGE = 8  # of three poolings, the last in the heads
 
 
-def create_networks(num_classes: int, width: float = 1.0) -> Networks:
-  """Returns the paper's digits networks, every hidden layer `width` as wide."""
+def create_networks(
+  num_classes: int, width: float = 1.0, init: str = 'torch'
+) -> Networks:
+  """Returns the paper's digits networks.
+
+  Args:
+    num_classes: how many logits the classifier gives.
+    width: the multiple of every hidden layer's size.
+    init: how layers start, a name in `layers.KERNEL_INITS`.
+  """
   return Networks(
-    extractor=Extractor(width),
-    classifier=Classifier(num_classes, width),
-    discriminator=Discriminator(width),
+    extractor=Extractor(width, init),
+    classifier=Classifier(num_classes, width, init),
+    discriminator=Discriminator(width, init),
   )
 
 
@@ -30,6 +38,7 @@ class Extractor(nn.Module):
   """
 
   width: float = 1.0
+  start: str = 'torch'
 
   @nn.compact
   def __call__(self, x: jax.Array, *, train: bool = False) -> jax.Array:
@@ -39,9 +48,9 @@ class Extractor(nn.Module):
         f'Images of {x.shape[-3]} × {x.shape[-2]}: the network for digits '
         f'takes multiples of {_SHRINKAGE}; see config.image_size.'
       )
-    x = _conv(x, 64, self.width)
-    x = _conv(_pool(x), 128, self.width)
-    return _conv(_pool(x), 256, self.width)
+    x = _conv(x, 64, self.width, self.start)
+    x = _conv(_pool(x), 128, self.width, self.start)
+    return _conv(_pool(x), 256, self.width, self.start)
 
 
 class Classifier(nn.Module):
@@ -49,37 +58,39 @@ class Classifier(nn.Module):
 
   num_classes: int
   width: float = 1.0
+  start: str = 'torch'
 
   @nn.compact
   def __call__(self, x: jax.Array, *, train: bool = False) -> jax.Array:
     del train
-    x = _flatten(_conv(_pool(x), 256, self.width))
-    x = nn.relu(dense(x, scaled(2048, self.width)))
-    x = nn.relu(dense(x, scaled(1024, self.width)))
-    return dense(x, self.num_classes)
+    x = _flatten(_conv(_pool(x), 256, self.width, self.start))
+    x = nn.relu(dense(x, scaled(2048, self.width), self.start))
+    x = nn.relu(dense(x, scaled(1024, self.width), self.start))
+    return dense(x, self.num_classes, self.start)
 
 
 class Discriminator(nn.Module):
   """Features to the logits of source (0) and target (1)."""
 
   width: float = 1.0
+  start: str = 'torch'
 
   @nn.compact
   def __call__(self, x: jax.Array, *, train: bool = False) -> jax.Array:
     del train
     x = _flatten(_pool(x))
     for features in (2048, 2048, 1024):
-      x = nn.relu(dense(x, scaled(features, self.width)))
-    return dense(x, 2)
+      x = nn.relu(dense(x, scaled(features, self.width), self.start))
+    return dense(x, 2, self.start)
 
 
-def _conv(x: jax.Array, features: int, width: float) -> jax.Array:
+def _conv(x: jax.Array, features: int, width: float, init: str) -> jax.Array:
   conv = nn.Conv(
     scaled(features, width),
     kernel_size=(_SIZE, _SIZE),
     conv_general_dilated=_convolve,
-    kernel_init=kernel_init,
-    bias_init=bias_init(_SIZE**2 * x.shape[-1]),
+    kernel_init=KERNEL_INITS[init],
+    bias_init=bias_init(init, _SIZE**2 * x.shape[-1]),
   )
   return nn.relu(conv(x))
 

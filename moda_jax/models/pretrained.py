@@ -22,10 +22,10 @@ from absl import flags
 from flax import traverse_util
 
 from moda_jax import cli
-from moda_jax.datasets import raw_arrays
 from moda_jax.errors import UserError
-from moda_jax.models import resnet, weight_files, weight_names
-from moda_jax.whole_files import write_whole
+from moda_jax.files import raw_arrays, weight_files
+from moda_jax.files.atomic import write_whole
+from moda_jax.models import resnet, weight_names
 
 Tree = dict[str, Any]
 _VARIANT = 'variant'

@@ -7,7 +7,13 @@ from moda_jax.objectives.mada import Mada
 from moda_jax.objectives.mdan import Mdan, MdanFM, MdanMax
 from moda_jax.objectives.method import Method
 from moda_jax.objectives.moda import Moda
-from moda_jax.objectives.moda_fm import ModaFM
+from moda_jax.objectives.moda_fm import (
+  ModaFM,
+  ModaFMDarn,
+  ModaFMFloored,
+  ModaFMProjected,
+  ModaFMRelative,
+)
 from moda_jax.objectives.moe import MoE
 from moda_jax.objectives.single_source import DannSS, MadaSS
 from moda_jax.objectives.source_only import SourceOnly
@@ -27,5 +33,9 @@ METHODS: dict[str, type[Method]] = {
   'moda': Moda,
   'fm': FM,
   'moda_fm': ModaFM,
+  'moda_fm_floored': ModaFMFloored,
+  'moda_fm_relative': ModaFMRelative,
+  'moda_fm_projected': ModaFMProjected,
+  'moda_fm_darn': ModaFMDarn,
   'supervised': Supervised,
 }

@@ -1,8 +1,10 @@
 """MODA: adaptation from a mixture of sources whose weights are learned."""
 
+from typing import ClassVar
+
 import jax
 
-from moda_jax.objectives import method, terms
+from moda_jax.objectives import method, source_weights, terms
 from moda_jax.objectives.reversal import reverse_gradient
 
 
@@ -15,6 +17,7 @@ class Moda(method.Method):
   """
 
   parts = ('extractor', 'classifier', 'discriminator')
+  weights: ClassVar[type[source_weights.Softmax]] = source_weights.Softmax
 
   def init(
     self, rng: jax.Array, x: jax.Array
@@ -22,8 +25,9 @@ class Moda(method.Method):
     """See the base class; β starts uniform in [0, 1]."""
     rng, beta_rng = jax.random.split(rng)
     params, state = super().init(rng, x)
-    params['beta'] = jax.random.uniform(beta_rng, (len(self.sources),))
-    return params, state
+    params |= self._weights.init_params(beta_rng)
+    kept = self._weights.init_state()
+    return params, state | ({'weights': kept} if kept else {})
 
   def loss(
     self,
@@ -37,16 +41,23 @@ class Moda(method.Method):
     z, state = self.extract(params, state, batch, rng)
     task, state = self.task_terms(params, state, z, batch)
     (source, target), metrics, state = self.domain_terms(params, state, z)
-    alpha = jax.nn.softmax(params['beta'])
+    config = self.config
+    harm = task.class_losses - config.mu_d * source
+    alpha, kept = self._weights(params, state.get('weights', {}), harm, step)
+    state = state | ({'weights': kept} if kept else {})
     discriminator = reverse_gradient(alpha) @ source + target
     sparsity = terms.sparsity(alpha=alpha)
-    config = self.config
     loss = (
       alpha @ task.class_losses
       + config.mu_c * task.consistency
       + config.mu_d * discriminator
-      + config.mu_s * sparsity
+      + self._weights.sparsity_weight(task.class_losses) * sparsity
     )
     metrics |= task.metrics | self.by_source('alpha', alpha)
     metrics |= {'discriminator': discriminator, 'sparsity': sparsity}
+    metrics['effective_sources'] = 1 / sparsity
     return loss, (metrics, state)
+
+  @property
+  def _weights(self) -> source_weights.Softmax:
+    return self.weights(self.config, len(self.sources))

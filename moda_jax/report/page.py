@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from moda_jax.progress import format_accuracy
 from moda_jax.report import plots
-from moda_jax.train import Outcome
-from moda_jax.workdir import read_metrics
+from moda_jax.training.loop import Outcome
+from moda_jax.training.progress import format_accuracy
+from moda_jax.training.run_folder import read_metrics
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem;

@@ -7,7 +7,7 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
-from moda_jax import progress
+from moda_jax.training import progress
 
 matplotlib.use('Agg')  # no display is needed, nor ever opened
 

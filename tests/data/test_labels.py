@@ -6,11 +6,11 @@ import pytest
 
 from moda_jax.data.domains import Domain
 from moda_jax.data.labels import label_distances
-from moda_jax.datasets import archives, raw_arrays
 from moda_jax.datasets.amazon_reviews import (
   amazon_reviews_dataset_builder as amazon_reviews,
 )
 from moda_jax.datasets.office31 import office31_dataset_builder as office31
+from moda_jax.files import archives, raw_arrays
 
 
 def make(name, labels, classes=('x', 'y')):

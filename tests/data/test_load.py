@@ -6,10 +6,10 @@ import tensorflow_datasets as tfds
 import tiny
 
 from configs import mini
-from moda_jax import train
 from moda_jax.data import read_tfds
 from moda_jax.data.load import load_domains
 from moda_jax.errors import UserError
+from moda_jax.training import loop as train
 
 
 def load(data_dir, argument='mnistm', **values):

@@ -6,11 +6,12 @@ import pytest
 import scipy.sparse
 import tensorflow_datasets as tfds
 
-from moda_jax.datasets import checksums, raw_arrays
+from moda_jax.datasets import checksums
 from moda_jax.datasets.amazon_reviews import (
   amazon_reviews_dataset_builder as amazon_reviews,
 )
 from moda_jax.errors import UserError
+from moda_jax.files import raw_arrays
 
 SIZES = (4, 3, 5, 2)
 

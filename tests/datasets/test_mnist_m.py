@@ -9,10 +9,11 @@ import made_up_files
 import numpy as np
 import pytest
 
-from moda_jax.datasets import archives, images, manual
+from moda_jax.datasets import manual
 from moda_jax.datasets.mnist_idx import mnist_idx_dataset_builder as mnist_idx
 from moda_jax.datasets.mnist_m import original, rebuilt
 from moda_jax.errors import UserError
+from moda_jax.files import archives, images
 
 
 def _check(builder, truth):

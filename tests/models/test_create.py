@@ -9,12 +9,12 @@ import tiny
 from weight_writers import WRITERS
 
 from configs import office31
-from moda_jax import train
 from moda_jax.errors import UserError
-from moda_jax.experiment import Experiment
 from moda_jax.models import create, pretrained, resnet
 from moda_jax.objectives import METHODS
-from moda_jax.optimizer import rate_multipliers
+from moda_jax.training import loop as train
+from moda_jax.training.experiment import Experiment
+from moda_jax.training.optimizers import rate_multipliers
 
 WIDTH = 1 / 32  # of the made-up weights
 
@@ -58,7 +58,9 @@ def test_an_experiment_starts_from_the_weights(weights_path):
 def test_a_run_belongs_to_its_weights(weights_path, tmp_path, monkeypatch):
   monkeypatch.setattr(resnet, 'BLOCKS', (1, 1, 1, 1))  # quick to compile
   monkeypatch.setattr(pretrained, '_check_shapes', lambda *_: None)
-  monkeypatch.setattr('moda_jax.experiment.put_into', lambda _, *trees: trees)
+  monkeypatch.setattr(
+    'moda_jax.training.experiment.put_into', lambda _, *trees: trees
+  )
   config = make_config(pretrained=str(tmp_path / 'w.npz'), method='source_only')
   config.steps = 1
   with np.load(weights_path) as file:

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from flax import linen as nn
 
-from moda_jax import step as step_lib
 from moda_jax.data import batches
 from moda_jax.errors import UserError
 from moda_jax.models import resnet
+from moda_jax.training import step as step_lib
 
 WIDTH = 1 / 32  # two channels after the stem
 

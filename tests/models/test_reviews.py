@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import tiny
 
-from moda_jax import step as step_lib
 from moda_jax.data import batches
 from moda_jax.models import reviews
 from moda_jax.models.networks import Dropout
 from moda_jax.objectives import METHODS
+from moda_jax.training import step as step_lib
 
 
 def shapes(module, x):

@@ -10,7 +10,7 @@ import tiny
 
 from moda_jax.models import NETWORKS
 from moda_jax.objectives import METHODS
-from moda_jax.optimizer import create_optimizer
+from moda_jax.training.optimizers import create_optimizer
 
 SOURCES = ('a', 'b', 'c')
 # Relative tolerance of float32 at the first, second and third step.
@@ -71,7 +71,7 @@ def make_method(figures):
   config = ml_collections.ConfigDict(
     values
     | {'tau': figures['mu']['tau'], 'gamma': figures['mu']['gamma']}
-    | {'dropout_min': 0.0, 'dropout_max': 0.0}
+    | {'dropout_min': 0.0, 'dropout_max': 0.0, 'alpha_hold': 0}
   )
   networks = NETWORKS[figures['net']](golden.CLASSES[figures['net']])
   return METHODS[figures['method']](networks, SOURCES, config)

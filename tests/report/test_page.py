@@ -5,9 +5,10 @@ import tiny
 from matplotlib.figure import Figure
 from PIL import Image
 
-from moda_jax import report, train
+from moda_jax import report
 from moda_jax.report import plots
-from moda_jax.workdir import read_metrics
+from moda_jax.training import loop as train
+from moda_jax.training.run_folder import read_metrics
 
 
 def make_page(tmp_path, domains=None, **values):

@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 import tensorflow_datasets as tfds
 
-from moda_jax.datasets import checksums, digits, manual, raw_arrays
+from moda_jax.datasets import checksums, digits, manual
 from moda_jax.errors import UserError
+from moda_jax.files import raw_arrays
 
 DOMAINS = ('books', 'dvd', 'electronics', 'kitchen')
 INSTRUCTIONS = (

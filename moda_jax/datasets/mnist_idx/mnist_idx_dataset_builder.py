@@ -7,8 +7,9 @@ from typing import ClassVar
 import numpy as np
 import tensorflow_datasets as tfds
 
-from moda_jax.datasets import checksums, digits, manual, raw_arrays
+from moda_jax.datasets import checksums, digits, manual
 from moda_jax.errors import UserError
+from moda_jax.files import raw_arrays
 
 INSTRUCTIONS = (
   'MNIST: put train-images-idx3-ubyte.gz, train-labels-idx1-ubyte.gz, '

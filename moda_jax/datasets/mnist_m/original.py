@@ -5,8 +5,9 @@ import re
 
 import numpy as np
 
-from moda_jax.datasets import archives, digits, images
+from moda_jax.datasets import digits
 from moda_jax.errors import UserError
+from moda_jax.files import archives, images
 
 ENTRIES = (
   'mnist_m_train',

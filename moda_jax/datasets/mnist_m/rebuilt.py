@@ -11,9 +11,10 @@ import pathlib
 
 import numpy as np
 
-from moda_jax.datasets import archives, digits, images, manual
+from moda_jax.datasets import digits, manual
 from moda_jax.datasets.mnist_idx import mnist_idx_dataset_builder as mnist
 from moda_jax.errors import UserError
+from moda_jax.files import archives, images
 
 INSTRUCTIONS = (
   'mnist_m/rebuilt needs photographs (BSDS500 was used for the original): put '

@@ -10,8 +10,9 @@ import numpy as np
 import tensorflow_datasets as tfds
 from PIL import Image
 
-from moda_jax.datasets import archives, checksums, images, manual
+from moda_jax.datasets import checksums, manual
 from moda_jax.errors import UserError
+from moda_jax.files import archives, images
 
 DOMAINS = ('amazon', 'dslr', 'webcam')
 CLASSES = [

@@ -9,12 +9,12 @@ import tensorflow as tf
 import tiny
 
 from configs import mini
-from moda_jax import step as step_lib
 from moda_jax.data import batches
 from moda_jax.data.load import load_domains
 from moda_jax.models import NETWORKS
 from moda_jax.objectives import METHODS, Method
-from moda_jax.optimizer import create_optimizer
+from moda_jax.training import step as step_lib
+from moda_jax.training.optimizers import create_optimizer
 
 STEPS = 3
 WIDTH = 0.03

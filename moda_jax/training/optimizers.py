@@ -17,6 +17,8 @@ def create_optimizer(
 ) -> optax.GradientTransformation:
   """Returns AdaDelta at the config's rate times each parameter's multiple."""
   multipliers = rate_multipliers(config.rate_multipliers, params)
+  if 'beta' in params:
+    multipliers['beta'] *= config.beta_rate
   adadelta = optax.chain(
     scale_by_adadelta(config.adadelta_rho, config.adadelta_eps),
     optax.scale_by_learning_rate(config.learning_rate),

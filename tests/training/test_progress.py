@@ -2,7 +2,7 @@
 
 import pytest
 
-from moda_jax import progress
+from moda_jax.training import progress
 
 
 @pytest.mark.parametrize(

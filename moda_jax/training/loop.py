@@ -13,11 +13,11 @@ import ml_collections
 
 from moda_jax.data.domains import Domains
 from moda_jax.errors import Interrupted, NonFiniteError, UserError
-from moda_jax.evaluate import ACCURACY, DEVIATION, seed_accuracy
-from moda_jax.experiment import Experiment
-from moda_jax.progress import MetricsBuffer, Progress, format_accuracy
-from moda_jax.step import TrainState
-from moda_jax.workdir import Workdir
+from moda_jax.training.evaluation import ACCURACY, DEVIATION, seed_accuracy
+from moda_jax.training.experiment import Experiment
+from moda_jax.training.progress import MetricsBuffer, Progress, format_accuracy
+from moda_jax.training.run_folder import Workdir
+from moda_jax.training.step import TrainState
 
 _log = logging.getLogger(__name__)
 

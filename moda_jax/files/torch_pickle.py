@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from moda_jax.datasets import archives
 from moda_jax.errors import UserError
+from moda_jax.files import archives
 
 _STORAGES = {
   'FloatStorage': '<f4',

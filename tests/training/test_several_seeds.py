@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 import tiny
 
-from moda_jax import predictions, report, several_seeds, train
+from moda_jax import report
 from moda_jax.errors import Interrupted, UserError
-from moda_jax.experiment import Experiment
 from moda_jax.models import resnet
-from moda_jax.workdir import read_metrics
+from moda_jax.training import loop as train
+from moda_jax.training import predictions, several_seeds
+from moda_jax.training.experiment import Experiment
+from moda_jax.training.run_folder import read_metrics
 
 STEPS = 3
 SEEDS = (4, 5)

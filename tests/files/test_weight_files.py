@@ -12,7 +12,8 @@ import pytest
 from weight_writers import KERAS, WRITERS, View, tfjs_files, write_pth
 
 from moda_jax.errors import UserError
-from moda_jax.models import pretrained, weight_files
+from moda_jax.files import weight_files
+from moda_jax.models import pretrained
 
 
 class _Evil:

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import scipy.io
 
-from moda_jax.datasets import raw_arrays
 from moda_jax.errors import UserError
+from moda_jax.files import raw_arrays
 
 
 @pytest.mark.parametrize('compress', [True, False])

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 import ml_collections
 import numpy as np
 
-from moda_jax import train
 from moda_jax.data.domains import Domains
-from moda_jax.evaluate import dense
-from moda_jax.experiment import Experiment
-from moda_jax.step import TrainState
-from moda_jax.whole_files import write_whole
+from moda_jax.files.atomic import write_whole
+from moda_jax.training import loop as train
+from moda_jax.training.evaluation import dense
+from moda_jax.training.experiment import Experiment
+from moda_jax.training.step import TrainState
 
 _HEADER = ('example', 'class', 'probability')
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from moda_jax.datasets import images
 from moda_jax.errors import UserError
+from moda_jax.files import images
 
 
 def _save(image, kind, **options):

@@ -6,7 +6,7 @@ import pytest
 import tiny
 
 from moda_jax.errors import UserError
-from moda_jax.optimizer import create_optimizer, rate_multipliers
+from moda_jax.training.optimizers import create_optimizer, rate_multipliers
 
 PARAMS = {
   'net': {'kernel': jnp.ones(3), 'bias': jnp.ones(2)},

@@ -10,18 +10,19 @@ import optax
 import tensorflow as tf
 
 from moda_jax import config as config_lib
-from moda_jax import objectives, several_seeds
+from moda_jax import objectives
 from moda_jax.data import batches, randaugment
 from moda_jax.data.classes import match_classes
 from moda_jax.data.domains import Domains
 from moda_jax.data.load import hold_out, load_for_each
 from moda_jax.errors import UserError
-from moda_jax.evaluate import Evaluator, dense
 from moda_jax.models.create import create_networks
 from moda_jax.models.networks import Networks
 from moda_jax.models.pretrained import Pretrained, put_into
-from moda_jax.optimizer import create_optimizer
-from moda_jax.step import (
+from moda_jax.training import several_seeds
+from moda_jax.training.evaluation import Evaluator, dense
+from moda_jax.training.optimizers import create_optimizer
+from moda_jax.training.step import (
   DEVICES,
   TrainState,
   as_float,
@@ -36,7 +37,8 @@ class Experiment:
   """Everything a run needs but its folder.
 
   With `config.seeds` above 1 it is several runs side by side, see
-  `moda_jax.several_seeds`; what is shown of data is then the first one's.
+  `moda_jax.training.several_seeds`; what is shown of data is then the first
+  one's.
 
   Attributes:
     config: checked.

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from moda_jax.datasets import archives
 from moda_jax.errors import UserError
+from moda_jax.files import archives
 
 # SVHN's largest file (531,131 images) holds 1.6 GB.
 MAX_BYTES = 2 * 2**30

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import tiny
 
-from moda_jax import train
 from moda_jax.errors import Interrupted, NonFiniteError, UserError
-from moda_jax.evaluate import Evaluator
-from moda_jax.experiment import Experiment
-from moda_jax.workdir import read_metrics
+from moda_jax.training import loop as train
+from moda_jax.training.evaluation import Evaluator
+from moda_jax.training.experiment import Experiment
+from moda_jax.training.run_folder import read_metrics
 
 
 def run(workdir, devices=1, **values):

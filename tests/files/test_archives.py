@@ -11,8 +11,8 @@ import zipfile
 import made_up_files
 import pytest
 
-from moda_jax.datasets import archives
 from moda_jax.errors import UserError
+from moda_jax.files import archives
 
 FILES = {
   'a/one.txt': b'1' * 700,

@@ -2,11 +2,9 @@
 
 import logging
 import math
-import sys
 import time
 from typing import Any
 
-import absl.logging
 import jax
 import numpy as np
 
@@ -90,8 +88,9 @@ class Progress:
       self._warned = True
       _log.warning(
         'The source weights have collapsed: α of %s is %.3f, and the other '
-        'sources are hardly learned from. A larger μ_s (config.mu_s) or a '
-        'smaller rate for β spreads them.',
+        'sources are hardly learned from. Remedies: a smaller rate for β '
+        '(config.beta_rate), equal weights for the first steps '
+        '(config.alpha_hold), a larger config.mu_s, or method=moda_fm_floored.',
         name,
         largest,
       )
@@ -147,14 +146,3 @@ def format_duration(seconds: float) -> str:
   if hours:
     return f'{hours}h{minutes:02d}m'
   return f'{minutes}m{seconds:02d}s' if minutes else f'{seconds}s'
-
-
-def log_to_stdout() -> None:
-  """Shows this package's log on the standard output; of others, warnings."""
-  absl.logging.set_verbosity(absl.logging.WARNING)
-  handler = logging.StreamHandler(sys.stdout)
-  handler.setFormatter(logging.Formatter('%(asctime)s %(message)s', '%H:%M:%S'))
-  package = logging.getLogger('moda_jax')
-  package.handlers = [handler]
-  package.setLevel(logging.INFO)
-  package.propagate = False

@@ -3,9 +3,9 @@ import numpy as np
 import pytest
 import tiny
 
-from moda_jax import step as step_lib
-from moda_jax.evaluate import Evaluator
 from moda_jax.objectives import METHODS
+from moda_jax.training import step as step_lib
+from moda_jax.training.evaluation import Evaluator
 
 
 class Reader:

@@ -11,8 +11,8 @@ import orbax.checkpoint as ocp
 from clu import metric_writers
 
 from moda_jax.errors import UserError
-from moda_jax.step import TrainState
-from moda_jax.whole_files import write_whole
+from moda_jax.files.atomic import write_whole
+from moda_jax.training.step import TrainState
 
 _log = logging.getLogger(__name__)
 _MISSING = 'missing'

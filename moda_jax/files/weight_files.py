@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from moda_jax.datasets import archives
 from moda_jax.errors import UserError
-from moda_jax.models.torch_pickle import read_pth
+from moda_jax.files import archives
+from moda_jax.files.torch_pickle import read_pth
 
 Arrays = dict[str, np.ndarray]
 # What reading made-up JSON can end in.

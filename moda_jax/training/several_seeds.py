@@ -18,9 +18,14 @@ import numpy as np
 import optax
 
 from moda_jax.data.domains import Domains
-from moda_jax.evaluate import ACCURACY, DEVIATION, Evaluator, seed_accuracy
 from moda_jax.objectives.method import Batch, Method, Metrics
-from moda_jax.step import TrainState, TrainStep, make_train_step
+from moda_jax.training.evaluation import (
+  ACCURACY,
+  DEVIATION,
+  Evaluator,
+  seed_accuracy,
+)
+from moda_jax.training.step import TrainState, TrainStep, make_train_step
 
 _AXES = TrainState(step=None, params=0, opt_state=0, method_state=0)
 
@@ -47,7 +52,7 @@ def make_step(
   Args:
     method: of all runs.
     tx: the optimizer of all runs.
-    rngs: the key of each run, see `moda_jax.step.make_train_step`.
+    rngs: the key of each run, see `moda_jax.training.step.make_train_step`.
 
   Returns:
     A function from stacked state and batch to the new stacked state and to

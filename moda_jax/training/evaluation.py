@@ -11,7 +11,7 @@ import scipy.sparse
 
 from moda_jax.data.domains import Domains
 from moda_jax.objectives.method import Method
-from moda_jax.step import TrainState, as_float, compile_step
+from moda_jax.training.step import TrainState, as_float, compile_step
 
 ACCURACY = 'target/accuracy'
 DEVIATION = 'target/accuracy_sd'  # over seeds, where there are several

@@ -1,0 +1,1 @@
+"""Reads and writes of untrusted or half-written files."""
