@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from flax import linen as nn
 
 from moda_jax.errors import UserError
-from moda_jax.models.layers import KERNEL_INITS, bias_init, dense, scaled
+from moda_jax.models.layers import KERNEL_INITS, bias_init, dense, logits, scaled
 from moda_jax.models.networks import Networks
 
 _SIZE = 3  # of the kernels
@@ -66,7 +66,7 @@ class Classifier(nn.Module):
     x = _flatten(_conv(_pool(x), 256, self.width, self.start))
     x = nn.relu(dense(x, scaled(2048, self.width), self.start))
     x = nn.relu(dense(x, scaled(1024, self.width), self.start))
-    return dense(x, self.num_classes, self.start)
+    return logits(x, self.num_classes)
 
 
 class Discriminator(nn.Module):
@@ -81,7 +81,7 @@ class Discriminator(nn.Module):
     x = _flatten(_pool(x))
     for features in (2048, 2048, 1024):
       x = nn.relu(dense(x, scaled(features, self.width), self.start))
-    return dense(x, 2, self.start)
+    return logits(x, 2)
 
 
 def _conv(x: jax.Array, features: int, width: float, init: str) -> jax.Array:

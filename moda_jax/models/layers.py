@@ -33,6 +33,16 @@ def scaled(features: int, width: float) -> int:
   return max(1, round(features * width))
 
 
+def logits(x: jax.Array, features: int) -> jax.Array:
+  """The last layer, within a compact module.
+
+  Whatever the layers before it start from, it starts small, as PyTorch's: else
+  a network is sure of itself before it has learned anything, and consistency
+  trains it towards that.
+  """
+  return dense(x, features, 'torch')
+
+
 def dense(x: jax.Array, features: int, init: str = 'torch') -> jax.Array:
   """A fully connected layer within a compact module."""
   return nn.Dense(

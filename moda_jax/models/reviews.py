@@ -3,7 +3,7 @@
 import jax
 from flax import linen as nn
 
-from moda_jax.models.layers import dense, scaled
+from moda_jax.models.layers import dense, logits, scaled
 from moda_jax.models.networks import Dropout, Networks
 
 _HIDDEN = (1000, 500, 100)
@@ -21,8 +21,8 @@ def create_networks(
   """
   return Networks(
     extractor=Extractor(width, init),
-    classifier=Linear(num_classes, init),
-    discriminator=Linear(2, init),
+    classifier=Linear(num_classes),
+    discriminator=Linear(2),
     takes_images=False,
     has_dropout=True,
   )
@@ -49,9 +49,8 @@ class Linear(nn.Module):
   """Features to logits."""
 
   outputs: int
-  start: str = 'torch'
 
   @nn.compact
   def __call__(self, x: jax.Array, *, train: bool = False) -> jax.Array:
     del train
-    return dense(x, self.outputs, self.start)
+    return logits(x, self.outputs)
