@@ -1,5 +1,6 @@
 """Set-up of all tests: CPU, eight virtual devices, no network."""
 
+import collections
 import gc
 import os
 import pathlib
@@ -13,9 +14,13 @@ sys.path[:0] = [str(_HERE), str(_HERE / 'objectives')]
 # Before JAX starts. Tests that want one device take the first. Programs are
 # small and run once or twice: compiling them is what takes the time.
 os.environ['JAX_PLATFORMS'] = 'cpu'
-os.environ['XLA_FLAGS'] = (
-  '--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0'
+_FLAGS = (
+  '--xla_force_host_platform_device_count=8',
+  '--xla_backend_optimization_level=0',
 )
+_flags = os.environ.get('XLA_FLAGS', '').split()  # xdist's workers have ours
+_flags += [flag for flag in _FLAGS if flag not in _flags]
+os.environ['XLA_FLAGS'] = ' '.join(_flags)
 # The same small programs are compiled by many tests.
 os.environ.setdefault('JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS', '0.1')
 os.environ.setdefault('JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES', '-1')
@@ -23,6 +28,18 @@ os.environ.setdefault(
   'JAX_COMPILATION_CACHE_DIR',
   str(_HERE.parent / '.pytest_cache' / 'compiled'),
 )
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter):
+  """Says in one line how many tests were skipped for which reason."""
+  reports = terminalreporter.getreports('skipped')
+  reasons = collections.Counter(
+    report.longrepr[2].removeprefix('Skipped: ') for report in reports
+  )
+  if reasons:
+    parts = [f'{n} ({reason})' for reason, n in reasons.most_common()]
+    terminalreporter.write_line(f'skipped: {", ".join(parts)}')
 
 
 @pytest.fixture(scope='module', autouse=True)
@@ -41,7 +58,7 @@ def _drop_compiled_programs():
 
 @pytest.fixture(scope='session')
 def mini_data_dir(tmp_path_factory, request):
-  """A TFDS folder with mini digits, built once with the network out of reach.
+  """Returns a TFDS folder with mini digits, built once without a network.
 
   Of several workers the first builds, and the others wait for it.
   """

@@ -1,7 +1,7 @@
 """Rebuilds the inputs of the golden figures, as their README describes.
 
 The figures come from an independent float64 implementation. They are read from
-`$MODA_GOLDEN_DIR`, else from `shared/golden` beside the repository.
+`$MODA_GOLDEN_DIR`, else from `golden` beside this file.
 """
 
 import itertools
@@ -13,7 +13,7 @@ import pathlib
 import jax
 import numpy as np
 
-_BESIDE = pathlib.Path(__file__).parents[2] / 'shared' / 'golden'
+_BESIDE = pathlib.Path(__file__).parent / 'golden'
 SIZES = {'digits': (32, 32, 3), 'reviews': (5000,)}
 CLASSES = {'digits': 10, 'reviews': 2}
 PARTS = ('extractor', 'classifier', 'discriminator')
@@ -29,7 +29,7 @@ def read(path):
 
 
 def noise(size, salt):
-  """`size` values in [-1, 1) by integer hashing."""
+  """Returns `size` values in [-1, 1) by integer hashing."""
   x = np.arange(size, dtype=np.uint32) * np.uint32(2654435761)
   x += np.uint32(salt * 97531 % 2**32)
   x ^= x >> np.uint32(16)
@@ -39,7 +39,7 @@ def noise(size, salt):
 
 
 def domain(net, index, batch):
-  """The inputs and labels of domain `index`."""
+  """Returns the inputs and labels of domain `index`."""
   size = SIZES[net]
   values = 0.5 + 0.5 * noise(batch * math.prod(size), 1000 + index)
   labels = (3 * np.arange(batch) + index) % CLASSES[net]
@@ -47,7 +47,7 @@ def domain(net, index, batch):
 
 
 def batch(figures, dtype):
-  """A training batch with every view and label any method may declare."""
+  """Returns a training batch with all that any method may declare."""
   net, size, count = figures['net'], figures['batch'], figures['sources']
   domains = [domain(net, j, size) for j in range(count + 2)]
   inputs = [x.astype(dtype) for x, _ in domains]
@@ -98,7 +98,7 @@ def _fill_part(part, numbers, dtype):
 
 
 def _count_heads(part):
-  """How many networks are stacked: their biases have two axes."""
+  """Returns how many networks are stacked: their biases have two axes."""
   bias = part[min(part)]['bias'].shape
   return bias[0] if len(bias) == 2 else 0
 
@@ -115,7 +115,7 @@ def _layer(shapes, number, dtype):
 
 
 def norms(tree):
-  """L2 norms of all tensors under the golden figures' names."""
+  """Returns L2 norms of all tensors under the golden figures' names."""
   found = {}
   for part, value in tree.items():
     if part == 'beta':
