@@ -1,0 +1,1 @@
+"""Measures speed and memory, against PyTorch and against the hardware."""

@@ -1,0 +1,69 @@
+"""The peak memory of an Office-31 step, with and without `remat`.
+
+Each takes two steps in a process of its own, on random images.
+"""
+
+import multiprocessing
+import resource
+import time
+from typing import Any
+
+from experiments.benchmark import settings
+from experiments.benchmark.options import Options
+
+_GIBIBYTE = 2**30
+
+
+def measure(options: Options) -> dict[str, Any]:
+  """Returns GiB by name and the seconds of the second step."""
+  size = 64 if options.quick else 256
+  context = multiprocessing.get_context('spawn')
+  found = {'size': size}
+  for remat in ('false', 'true'):
+    argument = f'webcam,pretrained=,image_size={size},remat={remat}'
+    with context.Pool(1) as pool:
+      found[f'remat={remat}'] = pool.apply(_measure_one, (argument,))
+  return found
+
+
+def _measure_one(argument: str) -> dict[str, float]:
+  # Imported here: this is the first thing that a process of its own does.
+  from experiments.benchmark.ours import Ours
+
+  config = settings.make_config('office31', argument)
+  ours = Ours(config, settings.make_domains(config, 'office31', 32))
+  before = _peak()
+  reserved, kept = ours.count_reserved_bytes(), ours.count_kept_bytes()
+  ours.time_steps(1)
+  start = time.perf_counter()
+  ours.time_steps(1)
+  return {
+    'kept': kept / _GIBIBYTE,
+    'reserved': reserved / _GIBIBYTE,
+    'process': _peak() - before,
+    'seconds': time.perf_counter() - start,
+  }
+
+
+def _peak() -> float:
+  kibibytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+  return kibibytes * 1024 / _GIBIBYTE
+
+
+def describe(result: dict[str, Any]) -> list[str]:
+  """Returns the lines of Markdown."""
+  size = result['size']
+  lines = [
+    f'### Memory of an Office-31 step, {size} × {size}, batch 8',
+    '',
+    '| | kept for the backward pass | set aside by XLA | the process grew by '
+    '| s/step |',
+    '|---|---|---|---|---|',
+  ]
+  for name, found in result.items():
+    if name != 'size':
+      lines.append(
+        f'| `{name}` | {found["kept"]:.2f} GiB | {found["reserved"]:.2f} GiB '
+        f'| {found["process"]:.2f} GiB | {found["seconds"]:.1f} |'
+      )
+  return [*lines, '']
