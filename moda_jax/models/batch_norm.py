@@ -45,7 +45,7 @@ class BatchNorm(nn.Module):
     return y.astype(x.dtype)
 
   def _statistics(self, x: jax.Array) -> tuple[jax.Array, jax.Array, int]:
-    """Mean and biased variance, `[G, 1, 1, 1, C]`, of how many values each."""
+    """Returns mean, biased variance `[G, 1, 1, 1, C]`, and values in each."""
     axes, count = (-4, -3, -2), math.prod(x.shape[-4:-1])
     moments = x.mean(axes, keepdims=True), (x**2).mean(axes, keepdims=True)
     if self.axis_name is not None:
@@ -56,7 +56,7 @@ class BatchNorm(nn.Module):
 
 
 def _follow(average: jax.Array, statistics: jax.Array) -> jax.Array:
-  """The running average `[C]` after the statistics of each group."""
+  """Returns the running average `[C]` after the statistics of each group."""
   for statistic in statistics.reshape(-1, average.size):
     average = _MOMENTUM * average + (1 - _MOMENTUM) * statistic
   return average

@@ -17,7 +17,7 @@ KERNEL_INITS = {
 
 
 def bias_init(init: str, fan_in: int) -> nn.initializers.Initializer:
-  """Uniform in ±1/sqrt(fan_in) as PyTorch has it, else zeros."""
+  """Returns PyTorch's uniform in ±1/sqrt(fan_in) for 'torch', else zeros."""
   if init != 'torch':
     return nn.initializers.zeros
   bound = 1 / math.sqrt(fan_in)
@@ -29,22 +29,22 @@ def bias_init(init: str, fan_in: int) -> nn.initializers.Initializer:
 
 
 def scaled(features: int, width: float) -> int:
-  """The size of a hidden layer at `width`, at least 1."""
+  """Returns the size of a hidden layer at `width`, at least 1."""
   return max(1, round(features * width))
 
 
 def logits(x: jax.Array, features: int) -> jax.Array:
-  """The last layer, within a compact module.
+  """Applies the last layer, within a compact module.
 
-  Whatever the layers before it start from, it starts small, as PyTorch's: else
-  a network is sure of itself before it has learned anything, and consistency
-  trains it towards that.
+  Whatever the layers before it start from, it starts small, as in PyTorch:
+  otherwise a network is sure of itself before it has learned anything, and
+  consistency trains it towards that.
   """
   return dense(x, features, 'torch')
 
 
 def dense(x: jax.Array, features: int, init: str = 'torch') -> jax.Array:
-  """A fully connected layer within a compact module."""
+  """Applies a fully connected layer, within a compact module."""
   return nn.Dense(
     features,
     kernel_init=KERNEL_INITS[init],

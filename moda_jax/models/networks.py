@@ -1,6 +1,6 @@
-"""What a method knows of an experiment's networks."""
+"""What a method knows about an experiment's networks."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -21,15 +21,39 @@ class Networks(NamedTuple):
     discriminator: features to two logits, source and target, `d`.
     takes_images: whether inputs are images `[..., H, W, 3]`; else they are
       rows of features `[..., F]`.
-    has_dropout: whether the extractor takes `dropout=Dropout(…)` and applies
-      it to the last group alone, which makes it the strong view.
+    dropout_range: of a network whose strong view is dropout: the least and the
+      largest rate. Its extractor takes `dropout=Dropout(…)` and applies it to
+      the last group alone.
+    width: the multiple of hidden layers, for heads that a method adds.
+    variant: which published weights the networks are made for.
+    weights: what parameters start from; None where all start at random.
   """
 
   extractor: nn.Module
   classifier: nn.Module
   discriminator: nn.Module
   takes_images: bool = True
-  has_dropout: bool = False
+  dropout_range: tuple[float, float] | None = None
+  width: float = 1.0
+  variant: str = ''
+  weights: Any = None
+
+
+class NetworkOptions(Protocol):
+  """A dataclass of a network's options, which makes the networks."""
+
+  def create(
+    self, num_classes: int, axis_name: str | None = None, variant: str = ''
+  ) -> Networks:
+    """Returns the networks.
+
+    Args:
+      num_classes: how many logits the classifier gives.
+      axis_name: the mapped axis of devices that a batch is split over.
+      variant: of networks whose parameters are known already; their pretrained
+        weights are then not read.
+    """
+    ...
 
 
 class Dropout(NamedTuple):
@@ -37,7 +61,7 @@ class Dropout(NamedTuple):
 
   Attributes:
     rate: the probability of each value, a scalar.
-    keys: one an example, `[B]`: what is dropped of an example depends on
+    keys: one per example, `[B]`: what is dropped of an example depends on
       nothing else, so that it is the same on any number of devices.
   """
 
@@ -45,7 +69,7 @@ class Dropout(NamedTuple):
   keys: jax.Array
 
   def __call__(self, x: jax.Array, layer: int) -> jax.Array:
-    """`x` `[G, B, F]` with its last group dropped and scaled to make up."""
+    """Returns `x` `[G, B, F]` with dropout in its last group, scaled up."""
 
     def drop(key: jax.Array, values: jax.Array) -> jax.Array:
       key = jax.random.fold_in(key, layer)
@@ -56,10 +80,10 @@ class Dropout(NamedTuple):
 
 
 def pooled(z: jax.Array, batch_axes: int = 1) -> jax.Array:
-  """Features `[batch axes…, space…, F]` averaged over space, in float32."""
+  """Averages features `[batch axes…, space…, F]` over space, in float32."""
   return at_least_float32(z).mean(axis=tuple(range(batch_axes, z.ndim - 1)))
 
 
 def at_least_float32(x: jax.Array) -> jax.Array:
-  """What sums are to be taken of, where networks compute in bfloat16."""
+  """Returns `x` for sums to be taken of, where networks compute in bfloat16."""
   return x.astype(jnp.promote_types(x.dtype, jnp.float32))

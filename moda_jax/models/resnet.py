@@ -25,8 +25,8 @@ class Variant:
 
   Attributes:
     bgr: whether colours come in the order blue, green, red.
-    scale: the range of the input, of which `mean` is then subtracted.
-    mean: a value a channel.
+    scale: the range of the input, from which `mean` is then subtracted.
+    mean: one value per channel.
     std: what the difference is divided by.
     strided_conv: which convolution of a block takes its stride: 0 the first
       1 × 1, 1 the 3 × 3.
@@ -100,9 +100,9 @@ def create_networks(
     width: the multiple of every layer's channels.
     variant: a name in `VARIANTS`, that of the weights to be loaded.
     axis_name: the mapped axis of devices that a batch is split over.
-    dtype: what convolutions compute in, such as 'bfloat16'; unless told, in
-      the parameters' type. Parameters, batch statistics and logits are float32.
-    remat: whether the backward pass computes the insides of blocks anew
+    dtype: what convolutions compute in, such as 'bfloat16'; by default the
+      parameters' type. Parameters, batch statistics and logits are float32.
+    remat: whether the backward pass computes the insides of blocks again
       instead of keeping them: less memory, more time. No gain on CPUs.
     frozen_stages: how many of the extractor's three stages, with all before
       them, are neither trained nor take batch statistics.
@@ -119,6 +119,7 @@ def create_networks(
     extractor=Extractor(design),
     classifier=Head(num_classes, design),
     discriminator=Head(2, design),
+    width=width,
   )
 
 
@@ -210,7 +211,7 @@ def _conv_norm(
   design: Design,
   train: bool,
 ) -> jax.Array:
-  """A convolution padded by half its size, and BatchNorm."""
+  """Applies a convolution padded by half its size, and BatchNorm."""
   variant = design.variant
   x = nn.Conv(
     features,
@@ -230,13 +231,13 @@ def _conv_norm(
 def _convolve_points(
   x: jax.Array, kernel: jax.Array, strides: tuple[int, int], *_: Any, **__: Any
 ) -> jax.Array:
-  """A 1 × 1 convolution as a product: a quarter less time a step on CPUs."""
+  """Convolves 1 × 1 by a product: a quarter less time per step on CPUs."""
   x = x[:, :: strides[0], :: strides[1]]
   return jnp.einsum('nhwc,cd->nhwd', x, kernel[0, 0])
 
 
 def _pool(x: jax.Array) -> jax.Array:
-  """3 × 3 max-pooling with stride 2, padded by 1.
+  """Applies 3 × 3 max-pooling with stride 2, padded by 1.
 
   Written out, one axis after the other, because XLA differentiates
   `nn.max_pool` to a scatter, which is slow on CPUs. Columns come first, so

@@ -1,12 +1,47 @@
 """The networks of the reviews experiment, for 5000 features of words."""
 
+import dataclasses
+
 import jax
 from flax import linen as nn
 
-from moda_jax.models.layers import dense, logits, scaled
+from moda_jax.config import option
+from moda_jax.errors import UserError
+from moda_jax.models.layers import KERNEL_INITS, dense, logits, scaled
 from moda_jax.models.networks import Dropout, Networks
 
 _HIDDEN = (1000, 500, 100)
+
+
+@dataclasses.dataclass(frozen=True)
+class ReviewsOptions:
+  """Dense layers for features of words, as in the paper's reviews.
+
+  Attributes:
+    dropout_min: the least rate of the dropout that is the strong view.
+    dropout_max: the largest.
+  """
+
+  width: float = option(1.0, above=0)
+  init: str = option('torch', choices=tuple(KERNEL_INITS))
+  dropout_min: float = option(0.2, least=0, below=1)
+  dropout_max: float = option(0.8, least=0, below=1)
+
+  def __post_init__(self):
+    if self.dropout_min > self.dropout_max:
+      raise UserError(
+        f'config.network.dropout_min = {self.dropout_min} is above '
+        f'config.network.dropout_max = {self.dropout_max}.'
+      )
+
+  def create(
+    self, num_classes: int, axis_name: str | None = None, variant: str = ''
+  ) -> Networks:
+    """See `NetworkOptions`; there are no batch statistics and no variants."""
+    del axis_name, variant
+    networks = create_networks(num_classes, self.width, self.init)
+    rates = (self.dropout_min, self.dropout_max)
+    return networks._replace(dropout_range=rates)
 
 
 def create_networks(
@@ -24,7 +59,8 @@ def create_networks(
     classifier=Linear(num_classes),
     discriminator=Linear(2),
     takes_images=False,
-    has_dropout=True,
+    dropout_range=(0.2, 0.8),
+    width=width,
   )
 
 

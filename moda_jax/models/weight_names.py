@@ -18,14 +18,14 @@ class Scheme(NamedTuple):
 
   Attributes:
     variant: what its networks are like, see `resnet.VARIANTS`.
-    separator: stands between a layer and its arrays.
+    separator: what joins the names of a layer and its arrays.
     stem: the first convolution and its BatchNorm.
     layers: those of the blocks.
     heads: what the last layer may be called.
     conv: a convolution's kernel and, if it has one, bias.
     norm: a BatchNorm's scale, bias, mean and variance.
     outputs_first: whether kernels are [out, in, H, W], not [H, W, in, out].
-    ignored: how arrays end that are of no use.
+    ignored: the endings of arrays that are not used.
   """
 
   variant: str
@@ -90,7 +90,7 @@ SCHEMES = (TORCHVISION, KERAS, OLD_KERAS)
 
 
 def find_scheme(names: Collection[str]) -> Scheme | None:
-  """The scheme whose first kernel is among the names of a file's arrays."""
+  """Returns the scheme whose first kernel is among a file's arrays."""
   for scheme in SCHEMES:
     if scheme.separator.join((scheme.stem[0], scheme.conv[0])) in names:
       return scheme
@@ -98,10 +98,10 @@ def find_scheme(names: Collection[str]) -> Scheme | None:
 
 
 def map_names(scheme: Scheme, names: Collection[str]) -> dict[str, str]:
-  """Our name of every array to the file's.
+  """Returns the file's name of every array, by ours.
 
-  Ours are paths in a method's parameters and batch statistics, but that stage
-  4 stands alone: `params/extractor/stage1/block0/conv0/kernel`,
+  Ours are paths in a method's parameters and batch statistics, except that
+  stage 4 is on its own: `params/extractor/stage1/block0/conv0/kernel`,
   `batch_stats/stage4/block0/norm0/mean`.
 
   Args:
@@ -130,7 +130,7 @@ def map_names(scheme: Scheme, names: Collection[str]) -> dict[str, str]:
 
 
 def _iter_layers(scheme: Scheme) -> Iterator[tuple[str, str, tuple[str, str]]]:
-  """Where we have each convolution, how it is called there, and in the file."""
+  """Yields where we have each convolution, its name there and in the file."""
   yield 'extractor', '_stem', scheme.stem
   for stage, blocks in enumerate(BLOCKS, 1):
     part = 'stage4' if stage == 4 else f'extractor/stage{stage}'

@@ -236,7 +236,7 @@ def test_damaged_bytes_are_noticed(tmp_path, packing):
   content = bytearray(path.read_bytes())
   content[2000] ^= 255
   path.write_bytes(content)
-  with pytest.raises(UserError, match='truncated, damaged or no archive'):
+  with pytest.raises(UserError, match='truncated, damaged or not an archive'):
     _read(path)
 
 
@@ -258,7 +258,7 @@ def test_a_size_that_lies_gives_no_more_than_it_says(tmp_path, monkeypatch):
   content[directory + 24 : directory + 28] = struct.pack('<I', 10)
   path.write_bytes(content)
   monkeypatch.setattr(archives, 'MAX_MEMBER_BYTES', 1000)
-  with pytest.raises(UserError, match='truncated, damaged or no archive'):
+  with pytest.raises(UserError, match='truncated, damaged or not an archive'):
     _read(path)
 
 
@@ -268,7 +268,7 @@ def test_a_size_that_lies_gives_no_more_than_it_says(tmp_path, monkeypatch):
 def test_other_files_are_refused(tmp_path, content):
   path = tmp_path / 'x.tar'
   path.write_bytes(content)
-  with pytest.raises(UserError, match='truncated, damaged or no archive'):
+  with pytest.raises(UserError, match='truncated, damaged or not an archive'):
     _read(path)
 
 

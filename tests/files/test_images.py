@@ -123,7 +123,7 @@ def test_other_files_are_refused(data):
 
 
 def _png(width, height, bits, colour, rows):
-  """A PNG of these rows, which need not be as many as it claims."""
+  """Returns a PNG of these rows, which need not be as many as it claims."""
   header = struct.pack('>IIBBBBB', width, height, bits, colour, 0, 0, 0)
   data = b''.join(b'\0' + row.tobytes() for row in rows)  # each has a filter
   chunks = b''

@@ -13,7 +13,7 @@ from weight_writers import KERAS, WRITERS, View, tfjs_files, write_pth
 
 from moda_jax.errors import UserError
 from moda_jax.files import weight_files
-from moda_jax.models import pretrained
+from moda_jax.models import published_weights as pretrained
 
 
 class _Evil:
@@ -75,7 +75,7 @@ def test_other_pth_files_are_refused(tmp_path):
   with pytest.raises(UserError, match=r'before PyTorch 1\.6'):
     weight_files.read_weights(path)
   write_pth(path, {'state_dict': {'a': np.zeros(1, np.float32)}, 'epoch': 3})
-  with pytest.raises(UserError, match='something else than a state dict'):
+  with pytest.raises(UserError, match='something other than a state dict'):
     weight_files.read_weights(path)
   with zipfile.ZipFile(path, 'w') as archive:
     archive.writestr('a/b', 'c')

@@ -8,13 +8,16 @@ import pytest
 import tiny
 from weight_writers import WRITERS
 
+import moda_jax
 from configs import office31
 from moda_jax.errors import UserError
-from moda_jax.models import create, pretrained, resnet
+from moda_jax.models import NETWORKS, resnet
+from moda_jax.models import published_weights as pretrained
 from moda_jax.objectives import METHODS
 from moda_jax.training import loop as train
 from moda_jax.training.experiment import Experiment
 from moda_jax.training.optimizers import rate_multipliers
+from moda_jax.training.options import check
 
 WIDTH = 1 / 32  # of the made-up weights
 
@@ -59,10 +62,10 @@ def test_a_run_belongs_to_its_weights(weights_path, tmp_path, monkeypatch):
   monkeypatch.setattr(resnet, 'BLOCKS', (1, 1, 1, 1))  # quick to compile
   monkeypatch.setattr(pretrained, '_check_shapes', lambda *_: None)
   monkeypatch.setattr(
-    'moda_jax.training.experiment.put_into', lambda _, *trees: trees
+    'moda_jax.training.train_step.insert_weights', lambda _, *trees: trees
   )
   config = make_config(pretrained=str(tmp_path / 'w.npz'), method='source_only')
-  config.steps = 1
+  config.run.steps = 1
   with np.load(weights_path) as file:
     arrays = dict(file)
   np.savez(tmp_path / 'w.npz', **arrays)
@@ -76,35 +79,53 @@ def test_a_run_belongs_to_its_weights(weights_path, tmp_path, monkeypatch):
 
 
 def test_options_reach_the_network(weights_path):
-  config = make_config(
+  options = NETWORKS['resnet50'](
     pretrained=str(weights_path), dtype='bfloat16', remat=True, frozen_stages=2
   )
-  networks, _ = create.create_networks(config, 3, 'devices')
+  networks = options.create(3, 'devices')
   design = networks.extractor.design
   assert (design.dtype, design.remat) == ('bfloat16', True)
   assert (design.frozen_stages, design.axis_name) == (2, 'devices')
   assert design.variant.bgr
+  known = options.create(3, 'devices', variant='torchvision')
+  assert known.weights is None
+  assert not known.extractor.design.variant.bgr
 
 
 @pytest.mark.parametrize(
   ('values', 'message'),
   [
-    ({'network': 'vgg'}, "config.network = 'vgg' is unknown; allowed are"),
+    ({'name': 'vgg'}, "config.network.name = 'vgg' is unknown; allowed are"),
+    ({'width': 0.0}, 'config.network.width = 0.0 is not allowed'),
+    ({'dtype': 'int8'}, "config.network.dtype = 'int8' is not allowed"),
+    ({'frozen_stages': 4}, 'config.network.frozen_stages = 4 is not'),
     (
-      {'network': 'digits', 'remat': True},
-      "config.remat = True: the network 'digits' has no such option",
+      {'pretrained': 'gone.npz'},
+      "config.network.pretrained = 'gone.npz' is not there",
     ),
-    ({'network': 'reviews', 'dtype': 'bfloat16'}, "config.dtype = 'bfloat16'"),
-    ({'network': 'digits', 'pretrained': 'x'}, "config.pretrained = 'x': the"),
-    ({'pretrained': 'gone.npz'}, "config.pretrained = 'gone.npz' is not there"),
-    ({'frozen_stages': 1}, 'config.frozen_stages = 1 without'),
+    ({'frozen_stages': 1}, 'config.network.frozen_stages = 1 without'),
   ],
 )
 def test_bad_values_are_refused(values, message):
   config = make_config()
-  config.update(values)
+  config.network.update(values)
   with pytest.raises(UserError, match=re.escape(message)):
-    create.create_networks(config, 3, None)
+    check(config).network.create(3)
+
+
+@pytest.mark.parametrize(
+  ('network', 'value'),
+  [
+    ('digits', 'remat=true'),
+    ('reviews', 'dtype=bfloat16'),
+    ('digits', 'pretrained=x'),
+  ],
+)
+def test_a_value_that_the_network_does_not_read_is_refused(network, value):
+  name = value.partition('=')[0]
+  message = rf"config\.network\.{name} = .*: '{network}' does not .* width"
+  with pytest.raises(UserError, match=message):
+    moda_jax.get_config(f'mini:mnistm,network={network},{value}')
 
 
 @pytest.mark.parametrize(
@@ -124,12 +145,12 @@ def test_a_network_for_other_inputs_is_refused(network, domains, message):
 @pytest.mark.parametrize('name', METHODS)
 def test_pretrained_layers_move_at_a_tenth_of_the_rate(name):
   """New layers, β and metrics at the full one; BatchNorm is not new."""
-  networks, _ = create.create_networks(make_config(), 5, None)
-  method = METHODS[name](networks, ('a', 'b'), tiny.make_config())
+  networks = resnet.create_networks(5, WIDTH)
+  method = METHODS[name](networks, ('a', 'b'), tiny.make_options(name))
   params, _ = jax.eval_shape(
     method.init, jax.random.key(0), np.zeros((1, 32, 32, 3), np.float32)
   )
-  patterns = office31.office31_config().rate_multipliers
+  patterns = office31.office31_config().optimizer.rate_multipliers
   rates = {
     jax.tree_util.keystr(path, simple=True, separator='/'): rate
     for path, rate in jax.tree.leaves_with_path(

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tarfile
 
+import closeness
 import jax
 import made_up_files
 import numpy as np
@@ -22,7 +23,8 @@ from weight_writers import (
 )
 
 from moda_jax.errors import UserError
-from moda_jax.models import pretrained, resnet
+from moda_jax.models import published_weights as pretrained
+from moda_jax.models import resnet
 from moda_jax.objectives import METHODS
 
 KINDS = {
@@ -42,7 +44,7 @@ def convert(source, place):
 
 @pytest.fixture(scope='module')
 def converted(tmp_path_factory):
-  """The made-up weights of every variant."""
+  """Returns the made-up weights of every variant."""
   made = {}
   for variant, kind in KINDS.items():
     place = tmp_path_factory.mktemp(variant)
@@ -54,15 +56,16 @@ def converted(tmp_path_factory):
 def test_converted_logits_are_those_of_the_original_network(converted, variant):
   weights = converted[variant]
   images = np.random.default_rng(0).uniform(size=(2, 64, 48, 3))
-  found = jax.jit(lambda x: pretrained.imagenet_logits(weights, x))(
-    images.astype(np.float32)
-  )
+  with jax.enable_x64(True):
+    found = jax.jit(lambda x: pretrained.imagenet_logits(weights, x))(images)
+  assert found.dtype == np.float64
   if variant == 'torchvision':
     expected = resnet_twin.torchvision_logits(TORCHVISION, images)
   else:
     expected = resnet_twin.keras_logits(KERAS, images, EPSILONS[variant])
   assert np.ptp(expected, axis=0).min() > 1e-3  # the images count
-  np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
+  # Variances and scales are float32 and round once; all else is float64.
+  closeness.assert_close(found, expected, depth=1, dtype=np.float32)
 
 
 @pytest.mark.parametrize('kind', WRITERS)
@@ -101,7 +104,7 @@ def test_the_last_layer_may_be_missing(converted, tmp_path, variant):
   [
     ({'layer4.2.bn3.running_var': None}, 'lacks layer4.2.bn3.running_var'),
     ({'fc.bias': None}, 'lacks fc.bias'),
-    ({'conv1.weight': None}, 'no ResNet-50 of torchvision or Keras'),
+    ({'conv1.weight': None}, 'not a ResNet-50 of torchvision or Keras'),
     (
       {'layer3.6.conv1.weight': np.zeros((2, 2), np.float32)},
       'that has no layer3.6.conv1.weight',
@@ -125,7 +128,7 @@ def test_the_last_layer_may_be_missing(converted, tmp_path, variant):
     ),
     (
       {'bn1.bias': np.array([0, np.nan], np.float32)},
-      'norm_stem/bias has values that are no finite numbers',
+      'norm_stem/bias has values that are not finite',
     ),
   ],
 )
@@ -148,7 +151,7 @@ def test_arrays_of_another_network_are_named(tmp_path, change, message):
     ({'params/stage4/block0/conv0/kernel': None}, 'lacks params/stage4'),
     ({'params/stage5/kernel': np.zeros(1)}, 'stage5/kernel does not belong'),
     ({'head/bias': np.zeros((2, 3))}, r'head/.* has the shape'),
-    ({'head/bias': np.full(7, np.inf)}, 'head/bias has values that are no'),
+    ({'head/bias': np.full(7, np.inf)}, 'head/bias has values that are not'),
     ({'params/extractor/conv_stem/kernel': np.zeros(())}, 'has the shape'),
     ({'head/bias': np.zeros(7, object)}, 'head/bias.npy cannot be read'),
   ],
@@ -168,9 +171,9 @@ def test_a_file_that_was_not_converted_is_refused(tmp_path):
 
 
 def make_method_state(name, variant='v1', width=1 / 32):
-  """A method's parameters and state, all 9, with nothing to compile."""
+  """Returns a method's parameters and state, all 9, without compiling."""
   networks = resnet.create_networks(5, width, variant)
-  method = METHODS[name](networks, ('a', 'b'), tiny.make_config())
+  method = METHODS[name](networks, ('a', 'b'), tiny.make_options(name))
   shapes = jax.eval_shape(
     method.init, jax.random.key(0), np.zeros((1, 32, 32, 3), np.float32)
   )
@@ -195,7 +198,7 @@ def make_method_state(name, variant='v1', width=1 / 32):
 def test_a_method_takes_the_weights(converted, name, copies, heads):
   weights = converted['v1']
   params, state = make_method_state(name)
-  found, found_state = pretrained.put_into(weights, params, state)
+  found, found_state = pretrained.insert_weights(weights, params, state)
   kinds, expected = (
     jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), trees)
     for trees in ((found, found_state), (params, state))
@@ -228,7 +231,9 @@ def test_a_method_takes_the_weights(converted, name, copies, heads):
 )
 def test_weights_of_another_network_are_refused(converted, changes, message):
   with pytest.raises(UserError, match=message):
-    pretrained.put_into(converted['v1'], *make_method_state('moda', **changes))
+    pretrained.insert_weights(
+      converted['v1'], *make_method_state('moda', **changes)
+    )
 
 
 def test_the_command_line(tmp_path):
@@ -266,7 +271,7 @@ def test_the_command_line(tmp_path):
 
 def test_real_weights_know_a_backpack():
   if 'MODA_RESNET50' not in os.environ:
-    pytest.skip('set MODA_RESNET50 to converted weights of ImageNet')
+    pytest.skip('needs real ResNet-50 weights: set MODA_RESNET50')
   weights = pretrained.load_pretrained(os.environ['MODA_RESNET50'])
   member = 'office31/amazon/images/back_pack/frame_0001.jpg'
   path = made_up_files.real('office31', 'office31_256.tar')

@@ -2,28 +2,29 @@
 
 import functools
 
+import closeness
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import linen as nn
 
-from moda_jax.data import batches
 from moda_jax.errors import UserError
 from moda_jax.models import resnet
-from moda_jax.training import step as step_lib
+from moda_jax.training import devices as devices_lib
 
 WIDTH = 1 / 32  # two channels after the stem
+LAYERS = 2 * 4 + 1  # of `shallow`, with a BatchNorm after each convolution
 
 
 @pytest.fixture
 def shallow(monkeypatch):
-  """Stem, one block and a last layer: quick to compile."""
+  """Keeps stem, one block and a last layer: quick to compile."""
   monkeypatch.setattr(resnet, 'BLOCKS', (1, 0, 0, 0))
 
 
 def init(networks, size=32):
-  """Variables of extractor and classifier, with nothing to compile."""
+  """Returns variables of extractor and classifier, without compiling."""
   key, x = jax.random.key(0), jnp.zeros((1, size, size, 3))
   z, extractor = jax.eval_shape(networks.extractor.init_with_output, key, x)
   classifier = jax.eval_shape(networks.classifier.init, key, z)
@@ -40,6 +41,10 @@ def init(networks, size=32):
 def images(*axes, size=32, seed=0):
   rng = np.random.default_rng(seed)
   return rng.uniform(size=(*axes, size, size, 3)).astype(np.float32)
+
+
+def in_float64(tree):
+  return jax.tree.map(lambda x: np.asarray(x, np.float64), tree)
 
 
 @pytest.mark.parametrize(
@@ -76,54 +81,47 @@ def test_an_unknown_variant_is_refused():
 
 def test_groups_are_like_separate_forward_passes(shallow):
   networks = resnet.create_networks(3, WIDTH)
-  variables, _ = init(networks)
-  x = images(3, 4)
+  variables, x = in_float64((init(networks)[0], images(3, 4)))
   apply = jax.jit(
     functools.partial(
       networks.extractor.apply, train=True, mutable=['batch_stats']
     )
   )
-  together, after = apply(variables, x)
-  for group, found in zip(x, together, strict=True):
-    alone, updated = apply(variables, group[None])
-    np.testing.assert_allclose(found, alone[0], atol=1e-4)
-    variables = variables | updated
-  for found, expected in zip(
-    jax.tree.leaves(after), jax.tree.leaves(updated), strict=True
-  ):
-    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-5)
+  with jax.enable_x64(True):
+    together, after = apply(variables, x)
+    for group, found in zip(x, together, strict=True):
+      alone, updated = apply(variables, group[None])
+      closeness.assert_close(found, alone[0], depth=LAYERS)
+      variables = variables | updated
+    closeness.assert_close(after, updated, depth=LAYERS)
 
 
 def test_evaluation_looks_at_one_image_at_a_time(shallow):
   networks = resnet.create_networks(3, WIDTH)
-  extractor, classifier = init(networks)
+  extractor, classifier = in_float64(init(networks))
 
   @jax.jit
   def evaluate(x):
     z = networks.extractor.apply(extractor, x)
     return networks.classifier.apply(classifier, z)
 
-  x = images(4)
-  expected = [evaluate(image[None])[0] for image in x]
-  np.testing.assert_allclose(evaluate(x), expected, atol=1e-5)
-  np.testing.assert_allclose(
-    evaluate(x.reshape(2, 2, 32, 32, 3)).reshape(4, 3), expected, atol=1e-5
-  )
+  with jax.enable_x64(True):
+    x = in_float64(images(4))
+    expected = np.stack([evaluate(image[None])[0] for image in x])
+    closeness.assert_close(evaluate(x), expected, depth=LAYERS)
+    grouped = evaluate(x.reshape(2, 2, 32, 32, 3)).reshape(4, 3)
+    closeness.assert_close(grouped, expected, depth=LAYERS)
 
 
 def test_eight_devices_equal_one_in_float64(shallow):
   """Outputs, gradients and averages of a loss over whole groups."""
   with jax.enable_x64(True):
     one, eight = (run_on(devices) for devices in (1, 8))
-    jax.tree.map(
-      functools.partial(np.testing.assert_allclose, rtol=1e-8, atol=1e-11),
-      one,
-      eight,
-    )
+    closeness.assert_close(one, eight, depth=2 * LAYERS)
 
 
 def run_on(devices):
-  axis_name = step_lib.DEVICES if devices > 1 else None
+  axis_name = devices_lib.axis_name(devices)
   networks = resnet.create_networks(3, WIDTH, axis_name=axis_name)
   variables = init(networks)
   variables = jax.tree.map(lambda v: jnp.asarray(v, jnp.float64), variables)
@@ -151,12 +149,12 @@ def run_on(devices):
 
   batch = {'source': {'x': images(2, 16).astype(np.float64)}, 'target': {}}
   if devices > 1:
-    batch = batches.split_over_devices(batch, devices)
-  return jax.device_get(step_lib.compile_step(step, devices)(params, batch))
+    batch = devices_lib.split_over_devices(batch, devices)
+  return jax.device_get(devices_lib.compile_step(step, devices)(params, batch))
 
 
 def run_training(networks, variables, x):
-  """Logits, new averages and gradients of extractor and classifier."""
+  """Returns logits, new averages and gradients of extractor and classifier."""
 
   @jax.jit
   def run(variables):
@@ -186,17 +184,13 @@ def test_remat_computes_blocks_anew(shallow, remat):
 
 
 def test_remat_changes_no_number(shallow):
-  x = images(2, 8)
   plain = resnet.create_networks(3, WIDTH)
-  variables = init(plain)
-  expected = run_training(plain, variables, x)
+  variables, x = in_float64((init(plain), images(2, 8)))
   frugal = resnet.create_networks(3, WIDTH, remat=True)
-  found = run_training(frugal, variables, x)
-  jax.tree.map(
-    functools.partial(np.testing.assert_allclose, rtol=1e-4, atol=1e-5),
-    found,
-    expected,
-  )
+  with jax.enable_x64(True):
+    expected = run_training(plain, variables, x)
+    found = run_training(frugal, variables, x)
+  closeness.assert_close(found, expected, depth=2 * LAYERS)
 
 
 def test_bfloat16_keeps_parameters_statistics_and_logits_in_float32(shallow):

@@ -9,7 +9,7 @@ BLOCKS = (3, 4, 6, 3)
 
 
 def conv(x, kernel, stride, padding):
-  """A convolution of `[N, H, W, C]` with `[K, K, C, D]`."""
+  """Convolves `[N, H, W, C]` with `[K, K, C, D]`."""
   size = kernel.shape[0]
   x = np.pad(x, ((0, 0), (padding, padding), (padding, padding), (0, 0)))
   windows = np.lib.stride_tricks.sliding_window_view(x, (size, size), (1, 2))
@@ -29,7 +29,7 @@ def relu(x):
 
 
 def torchvision_logits(arrays, images):
-  """torchvision's forward pass for images `[N, H, W, 3]` in 0..1."""
+  """Runs torchvision's forward pass for images `[N, H, W, 3]` in 0..1."""
   arrays = {k: v.astype(np.float64) for k, v in arrays.items()}
 
   def layer(x, name, norm, stride=1):
@@ -58,7 +58,7 @@ def torchvision_logits(arrays, images):
 
 
 def keras_logits(arrays, images, epsilon):
-  """Keras's forward pass for images `[N, H, W, 3]` in 0..1."""
+  """Runs Keras's forward pass for images `[N, H, W, 3]` in 0..1."""
   arrays = {k: v.astype(np.float64) for k, v in arrays.items()}
 
   def layer(x, name, stride=1):
@@ -88,7 +88,7 @@ def keras_logits(arrays, images, epsilon):
 
 
 def torchvision_arrays(stem=2, classes=7):
-  """A state dict with `stem` channels where ResNet-50 has 64."""
+  """Returns a state dict with `stem` channels where ResNet-50 has 64."""
   make, arrays = _Random(), {}
 
   def add(conv_name, norm_name, size, inputs, outputs):
@@ -121,7 +121,7 @@ def torchvision_arrays(stem=2, classes=7):
 
 
 def keras_arrays(stem=2, classes=7):
-  """The weights of Keras's layers, 'layer/array', as narrow."""
+  """Returns the weights of Keras's layers, 'layer/array', equally narrow."""
   make, arrays = _Random(), {}
 
   def add(name, size, inputs, outputs):
@@ -153,7 +153,7 @@ def keras_arrays(stem=2, classes=7):
 
 
 def old_keras_name(name):
-  """What Keras called a layer's array before it numbered blocks."""
+  """Returns what Keras called a layer's array before it numbered blocks."""
   layer, array = name.split('/')
   if layer == 'predictions':
     return f'fc1000/{array}'
