@@ -1,14 +1,12 @@
-"""Objectives: one small file a method, found by name in `METHODS`."""
+"""Objectives: one small file per method, found by name in `METHODS`."""
 
 from moda_jax.objectives.dann import DannMS
-from moda_jax.objectives.fm import FM
 from moda_jax.objectives.m3sda import M3sda
 from moda_jax.objectives.mada import Mada
 from moda_jax.objectives.mdan import Mdan, MdanFM, MdanMax
 from moda_jax.objectives.method import Method
-from moda_jax.objectives.moda import Moda
-from moda_jax.objectives.moda_fm import (
-  ModaFM,
+from moda_jax.objectives.moda import Moda, ModaFM
+from moda_jax.objectives.moda_variants import (
   ModaFMDarn,
   ModaFMFloored,
   ModaFMProjected,
@@ -16,7 +14,7 @@ from moda_jax.objectives.moda_fm import (
 )
 from moda_jax.objectives.moe import MoE
 from moda_jax.objectives.single_source import DannSS, MadaSS
-from moda_jax.objectives.source_only import SourceOnly
+from moda_jax.objectives.source_only import FM, SourceOnly
 from moda_jax.objectives.supervised import Supervised
 
 METHODS: dict[str, type[Method]] = {

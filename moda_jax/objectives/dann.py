@@ -1,31 +1,25 @@
-"""DANN on all sources (Ganin & Lempitsky 2015), every source weighing alike."""
+"""DANN on all sources (Ganin & Lempitsky 2015), all with equal weight."""
 
 import jax
 
-from moda_jax.objectives import method
+from moda_jax.objectives import metrics
+from moda_jax.objectives.forward import Forward
+from moda_jax.objectives.method import AdversarialOptions, Method
 
 
-class DannMS(method.Method):
+class DannMS(Method):
   """mean_j class_j + μ_d (mean_j source_j + target), reversed at the input.
 
   With one source this is DANN itself.
   """
 
+  Options = AdversarialOptions
   parts = ('extractor', 'classifier', 'discriminator')
 
-  def loss(
-    self,
-    params: method.Params,
-    state: method.State,
-    batch: method.Batch,
-    rng: jax.Array,
-    step: jax.Array,
-  ) -> tuple[jax.Array, tuple[method.Metrics, method.State]]:
+  def loss(self, forward: Forward) -> jax.Array:
     """See the base class."""
-    z, state = self.extract(params, state, batch, rng)
-    task, state = self.task_terms(params, state, z, batch)
-    (source, target), metrics, state = self.domain_terms(params, state, z)
+    class_losses = forward.class_losses
+    source, target = forward.domain_losses
     discriminator = source.mean() + target
-    loss = task.class_losses.mean() + self.config.mu_d * discriminator
-    metrics |= task.metrics | {'discriminator': discriminator}
-    return loss, (metrics, state)
+    forward.log(metrics.DISCRIMINATOR, discriminator)
+    return class_losses.mean() + self.options.mu_d * discriminator

@@ -1,52 +1,59 @@
 """M3SDA (Peng et al. 2019): the moments of all domains are matched."""
 
+import dataclasses
 import itertools
 
 import jax
 import jax.numpy as jnp
 
+from moda_jax.config import option
 from moda_jax.models.networks import at_least_float32
-from moda_jax.objectives import method, terms
+from moda_jax.objectives import metrics, terms
+from moda_jax.objectives.forward import Forward, Params, State
+from moda_jax.objectives.method import Method
 
 
-class M3sda(method.Method):
-  """Σ_i class_i + λ · moment distance, a classifier a source.
+@dataclasses.dataclass(frozen=True)
+class M3sdaOptions:
+  """Options of M3SDA.
+
+  Attributes:
+    m3sda_weight: λ, of the moment distance.
+  """
+
+  m3sda_weight: float = option(5e-4, least=0)
+
+
+class M3sda(Method):
+  """Σ_i class_i + λ · moment distance, one classifier per source.
 
   The distance sums the norms of the differences of first and second raw
   moments of the features, source to target and source to source. The version
-  with two classifiers a source and alternating steps is another method.
+  with two classifiers per source and alternating steps is another method.
   """
+
+  Options = M3sdaOptions
 
   @property
   def heads(self) -> dict[str, int]:
-    """A classifier a source."""
+    """One classifier per source."""
     return {'classifier': len(self.sources)}
 
-  def loss(
-    self,
-    params: method.Params,
-    state: method.State,
-    batch: method.Batch,
-    rng: jax.Array,
-    step: jax.Array,
-  ) -> tuple[jax.Array, tuple[method.Metrics, method.State]]:
+  def loss(self, forward: Forward) -> jax.Array:
     """See the base class."""
-    z, state = self.extract(params, state, batch, rng)
-    logits, state = self.apply(
-      'classifier', params, state, z['source'], train=True
-    )
+    features = forward.features
+    logits = forward.apply('classifier', features['source'])
     class_losses = self.across_devices(
-      terms.class_losses(logits=logits, labels=batch['source']['label'])
+      terms.class_losses(logits=logits, labels=forward.batch['source']['label'])
     )
-    z = jnp.concatenate([z['source'], z['weak'][None]])
+    z = jnp.concatenate([features['source'], features['weak'][None]])
     distance = self._moment_distance(z.reshape(*z.shape[:2], -1))
-    metrics = self.by_source('class', class_losses)
-    metrics['moment_distance'] = distance
-    loss = class_losses.sum() + self.config.m3sda_weight * distance
-    return loss, (metrics, state)
+    forward.log_by_source(metrics.CLASS, class_losses)
+    forward.log(metrics.MOMENT_DISTANCE, distance)
+    return class_losses.sum() + self.options.m3sda_weight * distance
 
   def _moment_distance(self, z: jax.Array) -> jax.Array:
-    """Of features `[M + 1, B, F]`, the target's last."""
+    """Returns that of features `[M + 1, B, F]`, the target's last."""
     z = at_least_float32(z)
     moments = jnp.stack([z.mean(axis=1), (z**2).mean(axis=1)])
     moments = self.across_devices(moments)  # [2, M + 1, F], before the norm
@@ -60,10 +67,8 @@ class M3sda(method.Method):
       distance += between.sum(axis=0).mean()
     return distance
 
-  def predict(
-    self, params: method.Params, state: method.State, x: jax.Array
-  ) -> jax.Array:
-    """The plain mean of the classifiers: a weighted one would need labels."""
+  def predict(self, params: Params, state: State, x: jax.Array) -> jax.Array:
+    """Returns the classifiers' plain mean: a weighted one would need labels."""
     z, _ = self.apply('extractor', params, state, x, train=False)
     z = jnp.broadcast_to(z, (len(self.sources), *z.shape))
     logits, _ = self.apply('classifier', params, state, z, train=False)

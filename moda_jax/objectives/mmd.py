@@ -12,7 +12,7 @@ WIDTHS = (
 
 
 def squared_mmd(x: jax.Array, y: jax.Array) -> jax.Array:
-  """The squared MMD of samples `[N, F]` and `[L, F]`, at least 0.
+  """Returns the squared MMD of samples `[N, F]` and `[L, F]`, at least 0.
 
   The kernel is Σ exp(−‖a − b‖² / 2w) over the widths w.
   """

@@ -8,9 +8,9 @@ import jax.numpy as jnp
 
 @jax.custom_vjp
 def reverse_gradient(tree: Any, strength: jax.typing.ArrayLike = 1.0) -> Any:
-  """Returns `tree` as it is and turns the gradient that flows back around.
+  """Returns `tree` as it is, and reverses the gradient that flows back.
 
-  What stands before the reversal ascends on a loss that what stands after it
+  What comes before the reversal ascends on a loss that what comes after it
   descends on, so one backward pass serves both players of a min-max game.
 
   Args:

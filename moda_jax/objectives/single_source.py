@@ -1,74 +1,68 @@
-"""Single-source methods: an independent copy a source, side by side."""
+"""Single-source methods: one independent copy per source, side by side."""
 
 from typing import ClassVar
 
 import jax
 
-from moda_jax.objectives import dann, mada, method
+from moda_jax.objectives import dann, mada
+from moda_jax.objectives import metrics as names
+from moda_jax.objectives.forward import Forward, Metrics, Params, State
+from moda_jax.objectives.method import Method
 
 
-class SingleSource(method.Method):
+class SingleSource(Method):
   """Stacks and vmaps M copies of a method, each with one source.
 
   The copies share nothing: the sum of their losses has the gradients of each.
   They give one prediction each; which is best only target labels can tell.
   """
 
-  copied: ClassVar[type[method.Method]]
+  copied: ClassVar[type[Method]]
 
   @property
   def predictors(self) -> tuple[str, ...]:
-    """One copy a source."""
+    """One copy per source."""
     return self.sources
 
-  def init(
-    self, rng: jax.Array, x: jax.Array
-  ) -> tuple[method.Params, method.State]:
+  def init(self, rng: jax.Array, x: jax.Array) -> tuple[Params, State]:
     """See the base class; every array has the sources as its first axis."""
     keys = jax.random.split(rng, len(self.sources))
     return jax.vmap(self._copy().init, (0, None))(keys, x)
 
-  def loss(
-    self,
-    params: method.Params,
-    state: method.State,
-    batch: method.Batch,
-    rng: jax.Array,
-    step: jax.Array,
-  ) -> tuple[jax.Array, tuple[method.Metrics, method.State]]:
+  def loss(self, forward: Forward) -> jax.Array:
     """See the base class."""
     copy = self._copy()
 
     def loss_of_one(
-      params: method.Params, state: method.State, source: dict[str, jax.Array]
-    ) -> tuple[jax.Array, tuple[method.Metrics, method.State]]:
+      params: Params, state: State, source: dict[str, jax.Array]
+    ) -> tuple[jax.Array, tuple[Metrics, State]]:
       own = jax.tree.map(lambda x: x[None], source)  # [1, B, …]
-      return copy.loss(params, state, batch | {'source': own}, rng, step)
+      batch = forward.batch | {'source': own}
+      return copy.loss_and_aux(params, state, batch, forward.rng, forward.step)
 
-    losses, (metrics, state) = jax.vmap(loss_of_one)(
-      params, state, batch['source']
+    losses, (metrics, forward.state) = jax.vmap(loss_of_one)(
+      forward.params, forward.state, forward.batch['source']
     )
-    named = self.by_source('loss', losses)
+    forward.log_by_source(names.LOSS, losses)
     for name, values in metrics.items():
       if f'{name}/source' not in metrics:  # else the sum of what is named too
-        named |= self.by_source(name.removesuffix('/source'), values)
-    return losses.sum(), (named, state)
+        forward.log_by_source(name.removesuffix('/source'), values)
+    return losses.sum()
 
-  def predict(
-    self, params: method.Params, state: method.State, x: jax.Array
-  ) -> jax.Array:
-    """Returns `[M, B, C]`, one prediction a source."""
+  def predict(self, params: Params, state: State, x: jax.Array) -> jax.Array:
+    """Returns `[M, B, C]`, one prediction per source."""
     return jax.vmap(self._copy().predict, (0, 0, None))(params, state, x)
 
-  def _copy(self) -> method.Method:
+  def _copy(self) -> Method:
     return self.copied(
-      self.networks, ('source',), self.config, self.axis_name, self.total_steps
+      self.networks, ('source',), self.options, self.axis_name, self.total_steps
     )
 
 
 class DannSS(SingleSource):
   """DANN from each source alone."""
 
+  Options = dann.DannMS.Options
   copied = dann.DannMS
 
 

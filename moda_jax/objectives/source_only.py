@@ -1,25 +1,28 @@
-"""Source-only: the lower bound, trained on the sources as if on the target."""
+"""Source-only, the lower bound, and FM, which adds FixMatch to it."""
 
 import jax
 
-from moda_jax.objectives import method
+from moda_jax.data.spec import BatchSpec
+from moda_jax.objectives.forward import Forward
+from moda_jax.objectives.method import ConsistencyOptions, Method
 
 
-class SourceOnly(method.Method):
-  """Mean class loss over the sources; with a strong view, FixMatch too."""
+class SourceOnly(Method):
+  """Mean class loss over the sources, as if these were the target."""
 
-  views = ()
+  batch_spec = BatchSpec(target_views=())
 
-  def loss(
-    self,
-    params: method.Params,
-    state: method.State,
-    batch: method.Batch,
-    rng: jax.Array,
-    step: jax.Array,
-  ) -> tuple[jax.Array, tuple[method.Metrics, method.State]]:
+  def loss(self, forward: Forward) -> jax.Array:
     """See the base class."""
-    z, state = self.extract(params, state, batch, rng)
-    task, state = self.task_terms(params, state, z, batch)
-    loss = task.class_losses.mean() + self.config.mu_c * task.consistency
-    return loss, (task.metrics, state)
+    return forward.class_losses.mean()
+
+
+class FM(SourceOnly):
+  """mean_j class_j + μ_c · consistency: FixMatch (Sohn et al. 2020) alone."""
+
+  Options = ConsistencyOptions
+  batch_spec = BatchSpec(target_views=('weak', 'strong'))
+
+  def loss(self, forward: Forward) -> jax.Array:
+    """See the base class."""
+    return super().loss(forward) + self.options.mu_c * forward.consistency

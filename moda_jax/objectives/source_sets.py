@@ -14,7 +14,7 @@ Sets = dict[str, jax.Array]  # 'mean' [M, K, F] and 'count' [M, K]
 
 
 def empty_sets(sources: int, classes: int, features: int) -> Sets:
-  """Sets that have seen nothing."""
+  """Returns sets that have seen nothing."""
   return {
     'mean': jnp.zeros((sources, classes, features)),
     'count': jnp.zeros((sources, classes)),
@@ -24,7 +24,9 @@ def empty_sets(sources: int, classes: int, features: int) -> Sets:
 def class_sums(
   *, encodings: jax.Array, labels: jax.Array, mask: jax.Array, classes: int
 ) -> tuple[jax.Array, jax.Array]:
-  """Sums of encodings `[M, B, F]` by class, `[M, K, F]`, and counts `[M, K]`.
+  """Returns the sums of encodings `[M, B, F]` by class, and their counts.
+
+  The sums are `[M, K, F]`, the counts `[M, K]`.
 
   No gradient flows to the encodings; examples outside `mask` do not count.
   """
@@ -35,7 +37,7 @@ def class_sums(
 
 
 def replace(sets: Sets, sums: jax.Array, counts: jax.Array) -> Sets:
-  """The new sums' means; the old ones for classes that they lack."""
+  """Returns the new sums' means; the old ones for classes that they lack."""
   seen = counts > 0
   mean = sums / jnp.maximum(counts, 1)[..., None]
   return {
@@ -45,7 +47,7 @@ def replace(sets: Sets, sums: jax.Array, counts: jax.Array) -> Sets:
 
 
 def extend(sets: Sets, sums: jax.Array, counts: jax.Array) -> Sets:
-  """The means over what the sets have seen and the new sums together."""
+  """Returns means over what the sets have seen and the new sums together."""
   total = sets['count'] + counts
   before = sets['mean'] * sets['count'][..., None]
   mean = (before + sums) / jnp.maximum(total, 1)[..., None]
@@ -55,13 +57,13 @@ def extend(sets: Sets, sums: jax.Array, counts: jax.Array) -> Sets:
 def confidence(
   *, metric: jax.Array, sets: Sets, encodings: jax.Array
 ) -> jax.Array:
-  """How clearly each source tells the classes apart at each point.
+  """Returns how clearly each source tells the classes apart at each point.
 
-  The second smallest minus the smallest of the distances ‖Uᵀ(x − mean)‖ to a
-  source's classes; 0 for a source that has fewer than two to tell apart.
+  It is the second smallest minus the smallest of the distances ‖Uᵀ(x − mean)‖
+  to a source's classes; 0 for a source with fewer than two to tell apart.
 
   Args:
-    metric: `[M, K, F, R]`, a U for each class of each source.
+    metric: `[M, K, F, R]`, one U for each class of each source.
     sets: the class means.
     encodings: `[G, B, F]`.
 

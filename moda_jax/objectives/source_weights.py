@@ -10,75 +10,109 @@ differ in how soon they follow h. `alpha_hold` keeps α equal for the first step
 of any of them.
 """
 
+import dataclasses
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import ml_collections
 
-State = dict[str, Any]
+from moda_jax.config import option
+from moda_jax.objectives.forward import Forward
+
+_STATE = 'source_losses'  # the moving average, in the method's state
+
+
+@dataclasses.dataclass(frozen=True)
+class SoftmaxOptions:
+  """Options of learned weights.
+
+  Attributes:
+    mu_s: the weight of ‖α‖².
+    alpha_hold: how many steps α is held equal for.
+  """
+
+  mu_s: float = option(0.2, least=0)
+  alpha_hold: int = option(0, least=0)
+
+
+@dataclasses.dataclass(frozen=True)
+class FlooredOptions(SoftmaxOptions):
+  """Options of `Floored`.
+
+  Attributes:
+    alpha_floor: ε, the share that is given out equally.
+  """
+
+  alpha_floor: float = option(0.3, least=0, most=1)
+
+
+@dataclasses.dataclass(frozen=True)
+class ProjectedOptions(SoftmaxOptions):
+  """Options of `Projected`.
+
+  Attributes:
+    alpha_decay: what the moving average of the losses keeps at a step.
+  """
+
+  mu_s: float = option(0.2, above=0)
+  alpha_decay: float = option(0.99, least=0, below=1)
+
+
+@dataclasses.dataclass(frozen=True)
+class DarnOptions(ProjectedOptions):
+  """Options of `Darn`.
+
+  Attributes:
+    darn_gamma: γ; weights are one-hot where a source leads by 1 / γ.
+  """
+
+  darn_gamma: float = option(0.5, above=0)
 
 
 class Softmax:
   """α = softmax(β), with β a parameter like any other: the paper's way."""
 
-  def __init__(self, config: ml_collections.ConfigDict, count: int):
-    """Describes the weights.
-
-    Args:
-      config: holds `alpha_hold`, and what the subclasses name.
-      count: the number of sources.
-    """
-    self.config = config
+  def __init__(self, options: Any, count: int):
+    """Describes the weights of `count` sources; see the options above."""
+    self.options = options
     self.count = count
 
   def init_params(self, rng: jax.Array) -> dict[str, jax.Array]:
     """Starts β uniform in [0, 1], or equal where α is held equal at first."""
-    if self.config.alpha_hold:
+    if self.options.alpha_hold:
       return {'beta': jnp.zeros(self.count)}
     return {'beta': jax.random.uniform(rng, (self.count,))}
 
-  def init_state(self) -> State:
+  def init_state(self) -> dict[str, jax.Array]:
     """Returns what is kept between steps, beside parameters."""
     return {}
 
-  def weigh(
-    self, params: dict[str, Any], state: State, losses: jax.Array
-  ) -> tuple[jax.Array, State]:
-    """Returns α `[M]` for the sources' losses h `[M]`, and the new state."""
+  def weigh(self, forward: Forward, losses: jax.Array) -> jax.Array:
+    """Returns α `[M]` for the sources' losses h `[M]`."""
     del losses
-    return jax.nn.softmax(params['beta']), state
+    return jax.nn.softmax(forward.params['beta'])
 
   def sparsity_weight(self, class_losses: jax.Array) -> jax.Array | float:
     """Returns what ‖α‖² is multiplied by: μ_s."""
     del class_losses
-    return self.config.mu_s
+    return self.options.mu_s
 
-  def __call__(
-    self,
-    params: dict[str, Any],
-    state: State,
-    losses: jax.Array,
-    step: jax.Array,
-  ) -> tuple[jax.Array, State]:
+  def __call__(self, forward: Forward, losses: jax.Array) -> jax.Array:
     """Returns `weigh`'s α, equal weights before step `alpha_hold`."""
-    alpha, state = self.weigh(params, state, jax.lax.stop_gradient(losses))
-    if self.config.alpha_hold:
+    alpha = self.weigh(forward, jax.lax.stop_gradient(losses))
+    if self.options.alpha_hold:
       equal = jnp.full_like(alpha, 1 / self.count)
-      alpha = jnp.where(step < self.config.alpha_hold, equal, alpha)
-    return alpha, state
+      alpha = jnp.where(forward.step < self.options.alpha_hold, equal, alpha)
+    return alpha
 
 
 class Floored(Softmax):
-  """α = (1 − ε) softmax(β) + ε / M: no source is ever left."""
+  """α = (1 − ε) softmax(β) + ε / M: no source is ever dropped."""
 
-  def weigh(
-    self, params: dict[str, Any], state: State, losses: jax.Array
-  ) -> tuple[jax.Array, State]:
+  def weigh(self, forward: Forward, losses: jax.Array) -> jax.Array:
     """See the base class."""
-    alpha, state = super().weigh(params, state, losses)
-    floor = self.config.alpha_floor
-    return (1 - floor) * alpha + floor / self.count, state
+    floor = self.options.alpha_floor
+    return (1 - floor) * super().weigh(forward, losses) + floor / self.count
 
 
 class Relative(Softmax):
@@ -90,7 +124,7 @@ class Relative(Softmax):
 
   def sparsity_weight(self, class_losses: jax.Array) -> jax.Array:
     """See the base class."""
-    return self.config.mu_s * jax.lax.stop_gradient(class_losses.mean())
+    return self.options.mu_s * jax.lax.stop_gradient(class_losses.mean())
 
 
 class Projected(Softmax):
@@ -100,21 +134,20 @@ class Projected(Softmax):
     """Returns no parameters: nothing is learned."""
     return {}
 
-  def init_state(self) -> State:
+  def init_state(self) -> dict[str, jax.Array]:
     """See the base class; h starts at 0, which gives equal weights."""
-    return {'losses': jnp.zeros(self.count)}
+    return {_STATE: jnp.zeros(self.count)}
 
-  def weigh(
-    self, params: dict[str, Any], state: State, losses: jax.Array
-  ) -> tuple[jax.Array, State]:
+  def weigh(self, forward: Forward, losses: jax.Array) -> jax.Array:
     """See the base class."""
-    decay = self.config.alpha_decay
-    average = decay * state['losses'] + (1 - decay) * losses
-    return self.solve(average), {'losses': average}
+    decay = self.options.alpha_decay
+    average = decay * forward.state[_STATE] + (1 - decay) * losses
+    forward.state = forward.state | {_STATE: average}
+    return self.solve(average)
 
   def solve(self, losses: jax.Array) -> jax.Array:
     """Returns the best α for losses h `[M]`."""
-    return project_on_simplex(-losses / (2 * self.config.mu_s))
+    return project_on_simplex(-losses / (2 * self.options.mu_s))
 
 
 class Darn(Projected):
@@ -125,7 +158,7 @@ class Darn(Projected):
 
   def solve(self, losses: jax.Array) -> jax.Array:
     """See the base class."""
-    return solve_darn(self.config.darn_gamma * losses)
+    return solve_darn(self.options.darn_gamma * losses)
 
 
 def project_on_simplex(x: jax.Array) -> jax.Array:

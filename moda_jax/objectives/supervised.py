@@ -2,28 +2,23 @@
 
 import jax
 
-from moda_jax.objectives import method, terms
+from moda_jax.data.spec import BatchSpec
+from moda_jax.objectives import metrics, terms
+from moda_jax.objectives.forward import Forward
+from moda_jax.objectives.method import Method
 
 
-class Supervised(method.Method):
+class Supervised(Method):
   """Mean class loss on the labelled target; the sources are not used."""
 
-  reads_sources = False
-  reads_target_labels = True
+  batch_spec = BatchSpec(sources=False, target_labels=True)
 
-  def loss(
-    self,
-    params: method.Params,
-    state: method.State,
-    batch: method.Batch,
-    rng: jax.Array,
-    step: jax.Array,
-  ) -> tuple[jax.Array, tuple[method.Metrics, method.State]]:
+  def loss(self, forward: Forward) -> jax.Array:
     """See the base class."""
-    target = batch['target']
-    x = target['weak'][None]  # one group
-    z, state = self.apply('extractor', params, state, x, train=True)
-    logits, state = self.apply('classifier', params, state, z, train=True)
-    loss = terms.class_losses(logits=logits, labels=target['label'][None])
-    loss = self.across_devices(loss.mean())
-    return loss, ({'class/target': loss}, state)
+    target = forward.batch['target']
+    z = forward.apply('extractor', target['weak'][None])  # one group
+    logits = forward.apply('classifier', z)
+    losses = terms.class_losses(logits=logits, labels=target['label'][None])
+    loss = self.across_devices(losses.mean())
+    forward.log(f'{metrics.CLASS}/target', loss)
+    return loss

@@ -12,7 +12,7 @@ SOURCE, TARGET = 0, 1  # the discriminator's two classes
 
 
 def class_losses(*, logits: jax.Array, labels: jax.Array) -> jax.Array:
-  """Mean cross-entropy of each domain.
+  """Returns the mean cross-entropy of each domain.
 
   Args:
     logits: `[M, B, C]`.
@@ -26,7 +26,7 @@ def class_losses(*, logits: jax.Array, labels: jax.Array) -> jax.Array:
 
 
 def domain_losses(*, logits: jax.Array, domain: int) -> jax.Array:
-  """Mean of −log p(d = domain | x) over each mini-batch.
+  """Returns the mean of −log p(d = domain | x) over each mini-batch.
 
   Args:
     logits: `[..., B, 2]`, the discriminator's output.
@@ -41,7 +41,7 @@ def domain_losses(*, logits: jax.Array, domain: int) -> jax.Array:
 def consistency(
   *, weak_logits: jax.Array, strong_logits: jax.Array, threshold: float
 ) -> tuple[jax.Array, jax.Array]:
-  """FixMatch: the strong view is trained towards the weak view's class.
+  """Returns FixMatch's loss: strong views towards the weak views' classes.
 
   Only samples whose weak view is classified with a probability above
   `threshold` count, but the mean is over all. No gradient flows through the
@@ -64,13 +64,13 @@ def consistency(
 
 
 def sparsity(*, alpha: jax.Array) -> jax.Array:
-  """‖α‖², from 1/M at equal weights to 1 at a single source."""
+  """Returns ‖α‖², from 1/M at equal weights to 1 at a single source."""
   return jnp.sum(alpha**2)
 
 
 def safe_norm(x: jax.Array) -> jax.Array:
-  """The L2 norm over the last axis, with gradient 0 where it is 0."""
+  """Returns the L2 norm over the last axis, with gradient 0 where it is 0."""
   squares = jnp.sum(x**2, axis=-1)
   positive = squares > 0
-  # Twice `where`: the gradient of the branch not taken must be finite too.
+  # `where` twice: the gradient of the branch not taken must be finite too.
   return jnp.where(positive, jnp.sqrt(jnp.where(positive, squares, 1)), 0)

@@ -1,3 +1,4 @@
+import closeness
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -28,7 +29,8 @@ def test_gradient_is_that_of_finite_differences_turned_around():
     (loss(x + step * e) - loss(x - step * e)) / (2 * step) for e in np.eye(3)
   ]
   grad = jax.grad(lambda x: loss(reverse_gradient(x, 0.7)))(x)
-  np.testing.assert_allclose(grad, -0.7 * np.array(slopes), rtol=1e-7)
+  atol = closeness.slope_tolerance(step, loss(x))
+  np.testing.assert_allclose(grad, -0.7 * np.array(slopes), 1e-9, atol)
 
 
 def test_min_max_game_in_one_backward_pass():
@@ -51,8 +53,10 @@ def test_min_max_game_in_one_backward_pass():
     (payoff(g, d + step * e) - payoff(g, d - step * e)) / (2 * step)
     for e in np.eye(3)
   ]
-  np.testing.assert_allclose(grad_g, -np.reshape(slope_g, (2, 3)), atol=1e-7)
-  np.testing.assert_allclose(grad_d, slope_d, atol=1e-7)
+  slope_g = np.reshape(slope_g, (2, 3))
+  atol = closeness.slope_tolerance(step, payoff(g, d))
+  np.testing.assert_allclose(grad_g, -slope_g, 1e-9, atol)
+  np.testing.assert_allclose(grad_d, slope_d, 1e-9, atol)
 
 
 def test_strength_may_be_traced_and_gets_no_gradient():

@@ -1,24 +1,38 @@
 """Source weights against brute force, SciPy and hand-made cases."""
 
+import types
+
 import jax
 import jax.numpy as jnp
-import ml_collections
 import numpy as np
 import pytest
 import scipy.optimize
 
 from moda_jax.objectives import source_weights
 
+OPTIONS = {
+  source_weights.Softmax: source_weights.SoftmaxOptions,
+  source_weights.Relative: source_weights.SoftmaxOptions,
+  source_weights.Floored: source_weights.FlooredOptions,
+  source_weights.Projected: source_weights.ProjectedOptions,
+  source_weights.Darn: source_weights.DarnOptions,
+}
+
+
+@pytest.fixture(autouse=True)
+def float64():
+  with jax.enable_x64(True):
+    yield
+
 
 def make(kind, count=3, **values):
-  defaults = {
-    'mu_s': 0.2,
-    'alpha_hold': 0,
-    'alpha_floor': 0.3,
-    'alpha_decay': 0.9,
-    'darn_gamma': 0.5,
-  }
-  return kind(ml_collections.ConfigDict(defaults | values), count)
+  return kind(OPTIONS[kind](**values), count)
+
+
+def weigh(weights, losses=(1.0, 1.0, 1.0), step=0, params=None, state=None):
+  """Returns α and the next state, as a forward pass gives and keeps them."""
+  forward = types.SimpleNamespace(params=params, state=state or {}, step=step)
+  return weights(forward, jnp.asarray(losses)), forward.state
 
 
 def minimise(objective, count):
@@ -41,9 +55,8 @@ CASES += [np.zeros(3), np.array([0.39, 1.95, 1.98]), np.array([0.5])]
 @pytest.mark.parametrize('h', CASES)
 @pytest.mark.parametrize('mu_s', [0.05, 0.2, 2.0])
 def test_projected_weights_minimise_the_paper_s_objective(h, mu_s):
-  with jax.enable_x64(True):
-    weights = make(source_weights.Projected, len(h), mu_s=mu_s)
-    found = weights.solve(jnp.asarray(h))
+  weights = make(source_weights.Projected, len(h), mu_s=mu_s)
+  found = weights.solve(jnp.asarray(h))
   expected = minimise(lambda a: h @ a + mu_s * a @ a, len(h))
   np.testing.assert_allclose(found, expected, atol=1e-5)
 
@@ -51,9 +64,8 @@ def test_projected_weights_minimise_the_paper_s_objective(h, mu_s):
 @pytest.mark.parametrize('h', CASES)
 @pytest.mark.parametrize('gamma', [0.1, 0.5, 3.0])
 def test_darn_s_weights_minimise_its_objective(h, gamma):
-  with jax.enable_x64(True):
-    weights = make(source_weights.Darn, len(h), darn_gamma=gamma)
-    found = weights.solve(jnp.asarray(h))
+  weights = make(source_weights.Darn, len(h), darn_gamma=gamma)
+  found = weights.solve(jnp.asarray(h))
   expected = minimise(lambda a: gamma * h @ a + np.sqrt(a @ a), len(h))
   np.testing.assert_allclose(found, expected, atol=1e-5)
 
@@ -76,16 +88,16 @@ def test_weights_are_solved_for_on_a_moving_average():
   state = weights.init_state()
   average = np.zeros(2)
   for losses in ([1.0, 3.0], [0.0, 2.0]):
-    alpha, state = weights({}, state, jnp.array(losses), jnp.asarray(0))
+    alpha, state = weigh(weights, losses, state=state)
     average = 0.9 * average + 0.1 * np.array(losses)
-  np.testing.assert_allclose(state['losses'], average, rtol=1e-6)
+  np.testing.assert_allclose(state['source_losses'], average, rtol=1e-6)
   half = (average[1] - average[0]) / 4  # of two sources, 1/2 ± lead / 4μ_s
   np.testing.assert_allclose(alpha, [0.5 + half, 0.5 - half], rtol=1e-6)
 
 
 def test_a_floor_keeps_every_source():
   weights = make(source_weights.Floored, alpha_floor=0.3)
-  alpha, _ = weights({'beta': jnp.array([99.0, 0, 0])}, {}, jnp.ones(3), 0)
+  alpha, _ = weigh(weights, params={'beta': jnp.array([99.0, 0, 0])})
   np.testing.assert_allclose(alpha, [0.8, 0.1, 0.1], rtol=1e-6)
 
 
@@ -96,7 +108,7 @@ def test_held_weights_are_equal_and_do_not_move_beta():
   params = {'beta': jnp.array([1.0, 2.0, 3.0])}
 
   def weighted(params, step):
-    alpha, _ = weights(params, {}, jnp.ones(3), step)
+    alpha, _ = weigh(weights, step=step, params=params)
     return alpha @ jnp.array([1.0, 5.0, 7.0]), alpha
 
   grad_fn = jax.grad(weighted, has_aux=True)

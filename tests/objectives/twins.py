@@ -70,7 +70,7 @@ def encode(params, x):
 
 
 def class_means(params, batch):
-  """Means of the encodings by source and class; None where there is none."""
+  """Returns mean encodings by source and class; None where there is none."""
   means = []
   for domain, ys in zip(*sources_of(batch), strict=True):
     own = []
@@ -97,7 +97,7 @@ def expert_confidence(params, means, z, j):
 
 
 def moe(params, batch, config, means):
-  """The total loss; `means` are given, no gradient flows through them."""
+  """Returns the total loss; no gradient flows through the given `means`."""
   sources, labels = sources_of(batch)
   count = len(sources)
   mtl = mixtures = entropy = 0.0

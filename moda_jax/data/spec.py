@@ -1,0 +1,29 @@
+"""What a method needs in a batch."""
+
+from typing import NamedTuple
+
+
+class BatchSpec(NamedTuple):
+  """What the batch carries; nothing undeclared is in it.
+
+  Attributes:
+    target_views: the views of the target. A method that declares 'strong' is
+      trained on shifted and rotated images in 'weak' as well; for the others
+      'weak' is the image as it is. Sources have 'weak' alone.
+    sources: whether the batch carries the sources at all.
+    target_labels: whether it carries the labels of the target.
+  """
+
+  target_views: tuple[str, ...] = ('weak',)
+  sources: bool = True
+  target_labels: bool = False
+
+  @property
+  def has_strong_view(self) -> bool:
+    """Whether the target comes in a strong view too."""
+    return 'strong' in self.target_views
+
+  @property
+  def has_target(self) -> bool:
+    """Whether anything of the target is in the batch."""
+    return bool(self.target_views) or self.target_labels

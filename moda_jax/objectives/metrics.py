@@ -1,0 +1,27 @@
+"""Names of what methods log, in one place."""
+
+LOSS = 'loss'
+GRADIENT_NORM = 'gradient_norm'
+CLASS = 'class'  # by source: class/svhn
+DISCRIMINATOR = 'discriminator'  # and by domain: discriminator/svhn
+DISCRIMINATOR_TARGET = 'discriminator_target'  # by source, of MDAN
+CONSISTENCY = 'consistency'
+CONFIDENT = 'confident'  # share of target samples above τ
+ALPHA = 'alpha'  # by source
+SPARSITY = 'sparsity'
+EFFECTIVE_SOURCES = 'effective_sources'  # 1 / Σ α²
+STRENGTH = 'lambda'  # of MADA's reversal
+ENTROPY = 'entropy'  # of MoE's mixtures
+MIXTURE = 'mixture'  # by source, of MoE
+ALIGNMENT = 'alignment'  # of MoE
+MOMENT_DISTANCE = 'moment_distance'  # of M3SDA
+
+
+def select(metrics: dict[str, float], name: str) -> dict[str, float]:
+  """Returns the entries of `name` by source or domain, without the prefix."""
+  prefix = f'{name}/'
+  return {
+    key.removeprefix(prefix): value
+    for key, value in metrics.items()
+    if key.startswith(prefix)
+  }
