@@ -12,7 +12,7 @@ _log = logging.getLogger(__name__)
 
 
 def match_classes(domains: Domains) -> Domains:
-  """Gives every domain one list of classes and labels that count in it.
+  """Returns the domains with one list of classes, and labels that index it.
 
   The list has every class of any source: in the sources' own order where they
   agree, else sorted by name. A source may lack some of them.
@@ -58,7 +58,7 @@ def _check_target(target: Domain, classes: tuple[str, ...]) -> None:
   if not unknown:
     return
   near = difflib.get_close_matches(unknown[0], classes, 1)
-  hint = f" Is '{near[0]}' meant by '{unknown[0]}'?" if near else ''
+  hint = f" Did you mean '{near[0]}' by '{unknown[0]}'?" if near else ''
   raise UserError(
     f"The target '{target.name}' has the classes "
     f'{", ".join(map(repr, unknown))}, which no source has; the sources have '
@@ -67,17 +67,17 @@ def _check_target(target: Domain, classes: tuple[str, ...]) -> None:
 
 
 def _check_several(sources: tuple[Domain, ...]) -> None:
-  held = {d.classes[label] for d in sources for label in np.unique(d.labels)}
+  held = {d.classes[i] for d in sources for i in np.unique(d.known_labels)}
   if len(held) < 2:
     raise UserError(
       f'The sources {", ".join(d.name for d in sources)} have examples of '
-      f'{", ".join(map(repr, sorted(held)))} alone: a single class, where at '
+      f'{", ".join(map(repr, sorted(held)))} only: a single class, while at '
       'least 2 are needed.'
     )
 
 
 def _translate(domain: Domain, classes: tuple[str, ...]) -> Domain:
-  """The domain with its labels as places in `classes`."""
+  """Returns the domain with its labels as indices into `classes`."""
   if domain.labels is None or domain.classes == classes:
     return domain._replace(classes=classes)
   places = np.asarray([classes.index(c) for c in domain.classes], np.int32)

@@ -15,6 +15,7 @@ class Domain(NamedTuple):
     labels: `[N]` int32; None where they are not known.
     classes: the class names.
     examples: a name for each example, where it has one, such as its file's.
+    padded: whether images were padded from MNIST's size.
   """
 
   name: str
@@ -23,14 +24,22 @@ class Domain(NamedTuple):
   labels: np.ndarray | None
   classes: tuple[str, ...]
   examples: tuple[str, ...] = ()
+  padded: bool = False
 
   @property
   def size(self) -> int:
     """The number of examples."""
     return self.inputs.shape[0]
 
+  @property
+  def known_labels(self) -> np.ndarray:
+    """The labels of a domain that must have them; else raises ValueError."""
+    if self.labels is None:
+      raise ValueError(f"the labels of '{self.name}' are not known")
+    return self.labels
+
   def take(self, chosen: np.ndarray) -> 'Domain':
-    """The examples at these places, in this order."""
+    """Returns the examples at these indices, in this order."""
     return self._replace(
       inputs=self.inputs[chosen],
       labels=None if self.labels is None else self.labels[chosen],
@@ -53,7 +62,7 @@ class Domains(NamedTuple):
   test: Domain
 
   def describe(self) -> dict[str, str]:
-    """Says in a word what each domain is served by."""
+    """Returns each domain's origin and number of examples, by name."""
     return {
       domain.name: f'{domain.origin}, {domain.size} examples'
       for domain in (*self.sources, self.target)

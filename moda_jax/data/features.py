@@ -1,4 +1,4 @@
-"""Inputs made ready for a network: images of one size, words weighted."""
+"""Inputs prepared for a network: images of one size, words weighted."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -8,20 +8,22 @@ import numpy as np
 import scipy.sparse
 
 from moda_jax.data.domains import Domain, Domains
-from moda_jax.data.read_tfds import resize
+from moda_jax.data.images import resize
 from moda_jax.errors import UserError
 
 
-def make_ready(domains: Domains, config: ml_collections.ConfigDict) -> Domains:
-  """Brings images to `config.image_size`, counts to `config.features`."""
+def prepare_inputs(
+  domains: Domains, data: ml_collections.ConfigDict
+) -> Domains:
+  """Brings images to `data.image_size`, counts of words to `data.features`."""
   training = (*domains.sources, domains.target)
   if scipy.sparse.issparse(domains.target.inputs):
-    if config.features == 'counts':
+    if data.features == 'counts':
       return domains
     idf = inverse_document_frequency([d.inputs for d in training])
     return _map_inputs(domains, lambda x: weight_by_tfidf(x, idf))
-  if config.image_size:
-    domains = _map_inputs(domains, lambda x: _resize(x, config.image_size))
+  if data.image_size:
+    domains = _map_inputs(domains, lambda x: _resize(x, data.image_size))
   sizes = {
     d.name: d.inputs.shape[1:3] for d in (*domains.sources, domains.target)
   }
@@ -29,7 +31,7 @@ def make_ready(domains: Domains, config: ml_collections.ConfigDict) -> Domains:
     listed = ', '.join(f'{name} {h}×{w}' for name, (h, w) in sizes.items())
     raise UserError(
       f'The images of the domains differ in size ({listed}): set '
-      'config.image_size to bring them to one.'
+      'config.data.image_size to bring them to one size.'
     )
   return domains
 
@@ -37,7 +39,7 @@ def make_ready(domains: Domains, config: ml_collections.ConfigDict) -> Domains:
 def inverse_document_frequency(
   training: Sequence[scipy.sparse.csr_array],
 ) -> np.ndarray:
-  """ln((1 + n) / (1 + df)) + 1 of every feature, over training samples."""
+  """Returns ln((1 + n) / (1 + df)) + 1 of each feature of training samples."""
   samples = sum(counts.shape[0] for counts in training)
   frequency = sum((counts > 0).sum(axis=0) for counts in training)
   return (np.log((1 + samples) / (1 + frequency)) + 1).astype(np.float32)
@@ -46,7 +48,7 @@ def inverse_document_frequency(
 def weight_by_tfidf(
   counts: scipy.sparse.csr_array, idf: np.ndarray
 ) -> scipy.sparse.csr_array:
-  """Counts times `idf`, every row then of length 1."""
+  """Returns counts times `idf`, with each row then scaled to length 1."""
   weighted = counts.multiply(idf[None]).tocsr()
   lengths = np.sqrt(weighted.multiply(weighted).sum(axis=1))
   return weighted.multiply(1 / np.maximum(lengths, 1e-12)[:, None]).tocsr()

@@ -1,4 +1,4 @@
-"""Affine maps of images, to the pixel as Pillow makes them.
+"""Affine maps of images, pixel for pixel as Pillow makes them.
 
 For every output pixel Pillow takes the input pixel under its centre: nearest
 neighbour, 0 outside. A map is six numbers (a, b, c, d, e, f): output pixel
@@ -14,7 +14,7 @@ import tensorflow as tf
 
 
 def shape_of(images: tf.Tensor) -> list[int | tf.Tensor]:
-  """The sides of images, as numbers where they are known before the run."""
+  """Returns the sides of images, as numbers where known before the run."""
   sides = zip(images.shape, tf.unstack(tf.shape(images)), strict=True)
   return [side if known is None else known for known, side in sides]
 
@@ -25,7 +25,7 @@ def rotation_matrix(
   shift_y: tf.Tensor,
   size: tuple[int | tf.Tensor, int | tf.Tensor],
 ) -> tuple[tf.Tensor, ...]:
-  """The map of Pillow's `rotate(angle, translate=(shift_x, shift_y))`.
+  """Returns the map of Pillow's `rotate(angle, translate=(shift_x, shift_y))`.
 
   Args:
     angle: degrees counter-clockwise about the image's centre, [N] float64.
@@ -47,9 +47,10 @@ def rotation_matrix(
 
 
 def fixed_point(matrix: tf.Tensor) -> tf.Tensor:
-  """Matrices [N, 6] float64 from pixel centres in 16.16 fixed point, int32.
+  """Converts matrices [N, 6] from float64 to 16.16 fixed point, int32.
 
-  It holds images of up to 16,384 pixels a side.
+  They then start from pixel centres. This suffices for images of up to 16,384
+  pixels per side.
   """
   a, b, c, d, e, f = tf.unstack(matrix, axis=-1)
   x, y = c + a * 0.5 + b * 0.5, f + d * 0.5 + e * 0.5
@@ -58,17 +59,17 @@ def fixed_point(matrix: tf.Tensor) -> tf.Tensor:
 
 
 def mirror(matrix: tf.Tensor, flip: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-  """Fixed-point matrices [N, 6], the input flipped sideways where `flip`."""
+  """Returns fixed-point matrices [N, 6] that mirror the input where `flip`."""
   a, b, c, d, e, f = tf.unstack(matrix, axis=-1)
   flipped = tf.stack([-a, -b, width * 65536 - 1 - c, d, e, f], axis=-1)
   return tf.where(flip[:, None], flipped, matrix)
 
 
 def steps(start: tf.Tensor, length: int | tf.Tensor) -> tf.Tensor:
-  """The pixels under `start`, `start` + 1, …, [N, length] int32.
+  """Returns the pixels under `start`, `start` + 1, …, [N, length] int32.
 
-  A map that only shifts, Pillow makes in floats, rounding at every step; so
-  does a cumulative sum.
+  Pillow computes a map that only shifts in floats, rounding at every step; a
+  cumulative sum does the same.
   """
   ones = tf.ones([tf.size(start), length - 1], tf.float64)
   places = tf.cumsum(tf.concat([start[:, None], ones], axis=1), axis=1)
@@ -76,7 +77,7 @@ def steps(start: tf.Tensor, length: int | tf.Tensor) -> tf.Tensor:
 
 
 def read(image: tf.Tensor, x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
-  """The pixels of [H, W, 3] at whole coordinates, 0 outside.
+  """Returns the pixels of [H, W, 3] at whole coordinates, 0 outside.
 
   Args:
     image: the pixels.
@@ -91,7 +92,7 @@ def read(image: tf.Tensor, x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
 
 
 def warp(image: tf.Tensor, matrix: tf.Tensor) -> tf.Tensor:
-  """[H, W, 3] under a fixed-point matrix [6]."""
+  """Returns [H, W, 3] mapped by a fixed-point matrix [6]."""
   height, width = tf.unstack(tf.shape(image)[:2])
   row, column = tf.range(height)[:, None], tf.range(width)
   a, b, c, d, e, f = tf.unstack(matrix)

@@ -6,22 +6,35 @@ from typing import Any
 import numpy as np
 
 from moda_jax.data.domains import Domain, Domains
-from moda_jax.data.read_tfds import conform
+from moda_jax.data.images import to_bytes, to_rgb
 from moda_jax.errors import UserError
 
 Arrays = tuple[Any, Any]  # images and labels
 
 
 def make_domains(data: Mapping[str, Arrays], target: str) -> Domains:
-  """Makes the domains of `{name: (images, labels)}`.
+  """Makes domains from `{name: (images, labels)}`.
 
   The target is evaluated on its own examples; its labels may be None. See
   `make_domain` for what images and labels may be.
   """
+  if not isinstance(data, Mapping):
+    raise UserError(
+      f'data of type {type(data).__name__}; a mapping from the names of '
+      'domains to (images, labels) is needed.'
+    )
+  for name, pair in data.items():
+    if not isinstance(name, str) or not name or set(name) & set('.,'):
+      raise UserError(
+        f"{name!r} cannot name a domain; a string without '.' and ',' is "
+        'needed.'
+      )
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+      raise UserError(f"the domain '{name}' must be (images, labels).")
   if target not in data or len(data) < 2:
     raise UserError(
-      f"target='{target}' must be one of the domains, and another one must be "
-      f'there as source; there are {", ".join(data) or "none"}.'
+      f"target='{target}' must be one of the domains, and another is needed "
+      f'as source; there are {", ".join(data) or "none"}.'
     )
   made = {name: make_domain(name, *pair) for name, pair in data.items()}
   sources = tuple(domain for name, domain in made.items() if name != target)
@@ -32,17 +45,17 @@ def make_domain(
   name: str,
   images: Any,
   labels: Any = None,
-  classes: Sequence[str] | None = None,
+  classes: Sequence[str] | np.ndarray | None = None,
   origin: str = 'memory',
 ) -> Domain:
-  """Makes a domain of arrays, checked.
+  """Makes a domain from arrays, which are checked.
 
   Args:
     name: the domain's name.
     images: `[N, H, W]`, `[N, H, W, 1]` or `[N, H, W, 3]`, bytes or floats in
-      0..1; 28 × 28 is padded to 32 × 32 like MNIST.
-    labels: `[N]` names, or whole numbers: places in `classes`, or themselves
-      the names where there are none. None where they are not known.
+      0..1.
+    labels: `[N]` names, or whole numbers: indices into `classes`, or without
+      `classes` the names themselves. None where they are not known.
     classes: the class names.
     origin: where they come from.
   """
@@ -53,7 +66,7 @@ def make_domain(
   if labels.shape != inputs.shape[:1]:
     raise UserError(
       f'{origin}, {name}: labels of shape {labels.shape} for {len(inputs)} '
-      'images; one label an image is needed.'
+      'images; one label per image is needed.'
     )
   names, places = _name_classes(labels, classes, f'{origin}, {name}')
   return Domain(name, origin, inputs, places.astype(np.int32), names)
@@ -72,24 +85,13 @@ def _check_images(images: np.ndarray, where: str) -> np.ndarray:
       f'{where}: images of shape {images.shape}; at least one image of at '
       'least one pixel is needed.'
     )
-  if images.dtype.kind == 'f':
-    if not (
-      np.isfinite(images).all() and 0 <= images.min() <= images.max() <= 1
-    ):
-      raise UserError(f'{where}: images as floats must lie within 0..1.')
-    images = np.round(255 * images).astype(np.uint8)
-  if images.dtype != np.uint8:
-    raise UserError(
-      f'{where}: images of type {images.dtype}; uint8, or floats in 0..1, are '
-      'needed.'
-    )
-  return conform(images)
+  return to_rgb(to_bytes(images, f'{where}: images'))
 
 
 def _name_classes(
-  labels: np.ndarray, classes: Sequence[str] | None, where: str
+  labels: np.ndarray, classes: Sequence[str] | np.ndarray | None, where: str
 ) -> tuple[tuple[str, ...], np.ndarray]:
-  """The class names and the labels as places in them."""
+  """Returns the class names and the labels as indices into them."""
   if labels.dtype.kind not in 'uibU':
     raise UserError(
       f'{where}: labels of type {labels.dtype}; whole numbers or names are '

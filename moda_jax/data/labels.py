@@ -9,16 +9,16 @@ from moda_jax.data.domains import Domain
 
 
 def label_shares(domain: Domain) -> np.ndarray:
-  """The share of each class among the domain's examples, `[C]`."""
-  counts = np.bincount(domain.labels, minlength=len(domain.classes))
+  """Returns the share of each class among the domain's examples, `[C]`."""
+  counts = np.bincount(domain.known_labels, minlength=len(domain.classes))
   return counts / counts.sum()
 
 
 def label_distances(domains: list[Domain]) -> dict[tuple[str, str], float]:
-  """Jensen-Shannon distance of the labels of every pair of domains.
+  """Returns the Jensen-Shannon distance of labels for each pair of domains.
 
-  The square root of the divergence, in natural logarithms: 0 where the shares
-  are the same, √ln 2 where no class is shared.
+  It is the square root of the divergence, in natural logarithms: 0 where the
+  shares are the same, √ln 2 where no class is shared.
   """
   return {
     (a.name, b.name): float(

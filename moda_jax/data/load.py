@@ -1,4 +1,4 @@
-"""Loads a config's domains: read, drawn by seed, made ready for the network."""
+"""Loads a config's domains: read, drawn by seed, prepared for the network."""
 
 import logging
 from collections.abc import Sequence
@@ -18,38 +18,49 @@ _log = logging.getLogger(__name__)
 def load_domains(config: ml_collections.ConfigDict) -> Domains:
   """Loads what the config names; classes are not matched yet.
 
-  `config.samples` training examples are drawn from every domain. `config.test`
-  tells what is evaluated: the target's test split ('split'), its training
-  examples themselves ('target'), or those that were not drawn ('rest').
+  `data.samples` training examples are drawn from every domain, and
+  `data.evaluate_on` says what is evaluated, see `data.options`.
   """
   return load_for_each([config])[0]
 
 
 def load_for_each(
-  configs: Sequence[ml_collections.ConfigDict],
+  configs: Sequence[ml_collections.ConfigDict], whole: Domains | None = None
 ) -> list[Domains]:
-  """Loads for configs that differ in their seed alone, reading only once."""
+  """Loads for configs that differ in their seed alone, reading only once.
+
+  Args:
+    configs: one for each run.
+    whole: whole domains in memory, instead of those that the configs name.
+  """
   config = configs[0]
-  sources = tuple(_read(config, name) for name in config.sources)
-  target = test = _read(config, config.target)
-  if config.test == 'split':
-    test = _read(config, config.target, 'test')
-  whole = Domains(sources, target, test)
+  whole = whole or _read_whole(config)
   drawn = [draw(whole, c) for c in configs]
   _log_sizes(drawn[0])
-  return [features.make_ready(domains, config) for domains in drawn]
+  return [features.prepare_inputs(domains, config.data) for domains in drawn]
+
+
+def _read_whole(config: ml_collections.ConfigDict) -> Domains:
+  data = config.data
+  sources = tuple(_read(config, name) for name in data.sources)
+  target = test = _read(config, data.target)
+  if data.evaluate_on == 'test_split':
+    test = _read(config, data.target, 'test')
+  return Domains(sources, target, test)
 
 
 def draw(domains: Domains, config: ml_collections.ConfigDict) -> Domains:
   """Draws the training examples and what is evaluated, see `load_domains`."""
-  sources = tuple(_draw(source, config)[0] for source in domains.sources)
-  target, rest = _draw(domains.target, config)
-  test = {'split': domains.test, 'target': target, 'rest': rest}[config.test]
+  data, seed = config.data, config.run.seed
+  sources = tuple(_draw(source, data, seed)[0] for source in domains.sources)
+  target, rest = _draw(domains.target, data, seed)
+  tests = {'test_split': domains.test, 'target': target, 'undrawn': rest}
+  test = tests[data.evaluate_on]
   if not test.size:
     raise UserError(
-      f"config.test = 'rest', but all {target.size} examples of the target "
-      f"'{target.name}' are drawn by config.samples = {config.samples}; draw "
-      'fewer.'
+      f"config.data.evaluate_on = 'undrawn', but all {target.size} examples of "
+      f"the target '{target.name}' are drawn by config.data.samples = "
+      f'{data.samples}; draw fewer.'
     )
   return Domains(sources, target, test)
 
@@ -70,29 +81,30 @@ def hold_out(domains: Domains, seed: int) -> Domains:
 def _read(
   config: ml_collections.ConfigDict, name: str, split: str = 'train'
 ) -> Domain:
-  kind, _, path = config.datasets[name].partition(':')
+  kind, _, path = config.data.datasets[name].partition(':')
   if kind not in FILE_READERS:
     return read_tfds(config, name, split)
   if split != 'train':
     raise UserError(
-      f"config.test = 'split', but the target '{name}' is read from "
-      f"{config.datasets[name]}, which has none; use 'target' or 'rest'."
+      f"config.data.evaluate_on = 'test_split', but the target '{name}' is "
+      f'read from {config.data.datasets[name]}, which has none; use '
+      "'target' or 'undrawn'."
     )
-  return FILE_READERS[kind](name, path, config.image_size)
+  return FILE_READERS[kind](name, path, config.data.image_size)
 
 
 def _draw(
-  domain: Domain, config: ml_collections.ConfigDict
+  domain: Domain, data: ml_collections.ConfigDict, seed: int
 ) -> tuple[Domain, Domain]:
-  """Draws `config.samples` examples at random; returns them and the rest."""
-  count = config.samples
+  """Draws `data.samples` examples at random; returns them and the rest."""
+  count = data.samples
   if not count or count >= domain.size:
     return domain, domain.take(np.arange(0))
-  return _split(domain, count, config.seed)
+  return _split(domain, count, seed)
 
 
 def _split(domain: Domain, count: int, seed: int) -> tuple[Domain, Domain]:
-  """So many examples at random, and the others."""
+  """Returns `count` examples at random, and the others."""
   rng = np.random.default_rng(seeds.domain_entropy(seed, domain.name))
   order = rng.permutation(domain.size)
   drawn, rest = np.sort(order[:count]), np.sort(order[count:])

@@ -48,7 +48,7 @@ def make_settings(
   value: tf.Tensor,
   size: tuple[int | tf.Tensor, int | tf.Tensor],
 ) -> Settings:
-  """Settings from indices [R] int32 and values [R] float64.
+  """Returns the settings for indices [R] int32 and values [R] float64.
 
   These are plain ops: compiled code may round products and sums differently.
   """
@@ -79,10 +79,10 @@ def make_settings(
 
 
 def operate(image: tf.Tensor, setting: Settings) -> tf.Tensor:
-  """One operation on one image."""
+  """Applies one operation to one image."""
 
   def look_up() -> tf.Tensor:
-    # A branch of its own, or the table is computed anew for every pixel.
+    # A separate branch, or the table is computed again for every pixel.
     table = tf.cond(
       setting.operation == OPERATIONS.index('Equalize'),
       lambda: pixel.equalize_table(image),
@@ -127,7 +127,7 @@ def run(images: tf.Tensor, picked: tf.Tensor, settings: Settings) -> tf.Tensor:
   picked = tf.reshape(picked, [-1])
 
   def turn(step: tf.Tensor, images: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    # Gathered, not sliced: XLA compiles anew for every start of a slice.
+    # Gathered, not sliced: XLA compiles again for every start of a slice.
     place, chosen = step // n, tf.gather(picked, step)
     setting = Settings(*(tf.gather(values, chosen) for values in settings))
     image = operate(tf.gather(images, place), setting)

@@ -16,7 +16,7 @@ def batch_indices(
   Args:
     seed: the domain's stream, see `seeds.stream`.
     step: int64 scalar.
-    batch_size: examples a mini-batch.
+    batch_size: examples per mini-batch.
     count: examples in the domain.
 
   Returns:
@@ -30,7 +30,7 @@ def batch_indices(
     [seeds.fold_in(seed, epoch[0] + k) for k in range(spanned)]
   )
   example_seeds = tf.gather(epoch_seeds, epoch - epoch[0])  # [B, 2]
-  # The op wants three words; unlike its Python wrapper it takes a seed a row.
+  # The op needs three words; unlike its wrapper it takes one seed per row.
   padding = tf.zeros_like(example_seeds[:, :1])
   words = tf.concat([example_seeds, padding], axis=1)
   return tf.raw_ops.RandomIndexShuffle(

@@ -16,19 +16,19 @@ _STRETCHED = np.arange(256) * np.append(1.0, 255.0 / np.arange(1, 256))[:, None]
 
 
 def _rows(image: tf.Tensor) -> tf.Tensor:
-  """[H, W, 3] as [H, W * 3], which compiles to faster loops."""
+  """Returns [H, W, 3] as [H, W * 3], which compiles to faster loops."""
   height, width = tf.unstack(tf.shape(image)[:2])
   return tf.reshape(image, [height, width * 3])
 
 
 def look_up(image: tf.Tensor, table: tf.Tensor) -> tf.Tensor:
-  """Applies a table [3, 256] uint8, one row a channel."""
+  """Applies a table [3, 256] uint8, one row per channel."""
   place = tf.cast(image, tf.int32) + tf.range(3) * 256
   return tf.gather(tf.reshape(table, [-1]), place)
 
 
 def autocontrast_table(image: tf.Tensor) -> tf.Tensor:
-  """The table that stretches the levels of each channel to 0..255."""
+  """Returns the table that stretches the levels of each channel to 0..255."""
 
   def extreme(reduce: Callable[..., tf.Tensor]) -> tf.Tensor:
     levels = tf.reshape(reduce(_rows(image), axis=0), [-1, 3])
@@ -43,7 +43,7 @@ def autocontrast_table(image: tf.Tensor) -> tf.Tensor:
 
 
 def equalize_table(image: tf.Tensor) -> tf.Tensor:
-  """The table that flattens the histogram of each channel."""
+  """Returns the table that flattens the histogram of each channel."""
   bins = tf.reshape(tf.cast(image, tf.int32) + tf.range(3) * 256, [-1])
   counts = tf.math.unsorted_segment_sum(tf.ones_like(bins), bins, 768)
   counts = tf.reshape(counts, [3, 256])
@@ -75,7 +75,7 @@ def halves(factor: tf.Tensor) -> tf.Tensor:
 def blend(
   degenerate: tf.Tensor, value: tf.Tensor, factor: tf.Tensor
 ) -> tf.Tensor:
-  """Pillow's blend of whole numbers (float32), with its float32 roundings.
+  """Blends whole numbers (float32) as Pillow does, with its float32 roundings.
 
   The factor comes as `halves`, whose products are exact; their sum is the
   product as Pillow rounds it, whether or not it is fused.

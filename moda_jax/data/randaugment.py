@@ -1,6 +1,6 @@
 """RandAugment of a batch of images inside tf.data, equal to Pillow's.
 
-All is TensorFlow ops on the whole batch, and a pure function of its seed.
+It runs as TensorFlow ops on the whole batch, a pure function of its seed.
 """
 
 import functools
@@ -73,7 +73,7 @@ def _check_names(names: Collection[str]) -> None:
 
 
 def check_exclude(exclude: Collection[str]) -> None:
-  """Refuses names that are no operations, or all of them."""
+  """Refuses unknown names of operations, and the exclusion of all of them."""
   _check_names(exclude)
   if set(exclude) >= set(OPERATIONS):
     raise UserError('exclude names every operation; leave at least one')
@@ -93,7 +93,7 @@ def _check_magnitude(magnitude: int | tf.Tensor) -> None:
 def operation_value(
   name: str, magnitude: int | tf.Tensor, sign: int | tf.Tensor
 ) -> float | tf.Tensor:
-  """The value of an operation at a magnitude: 0 the identity, 30 the extreme.
+  """Returns an operation's value at a magnitude: 0 identity, 30 the extreme.
 
   Args:
     name: one of `OPERATIONS`.
@@ -117,7 +117,7 @@ def operation_value(
 def _make_settings(
   magnitudes: tf.Tensor, size: tuple[int | tf.Tensor, int | tf.Tensor]
 ) -> operations.Settings:
-  """Rows for each of the magnitudes [M], each operation and either sign."""
+  """Returns rows for each magnitude [M], each operation and either sign."""
   ranges = [_RANGES.get(name, _ON_OR_OFF) for name in OPERATIONS]
   start, change, signed = np.array(ranges).T
   sign = np.where(signed[:, None] > 0, [1.0, -1.0], 1.0)
@@ -134,11 +134,11 @@ def _settings_of_all_magnitudes(height: int, width: int) -> operations.Settings:
 
 
 def draw_magnitude(seed: tf.Tensor, low: int, high: int) -> tf.Tensor:
-  """The magnitude of a mini-batch, uniform over low, low + 1, …, high."""
+  """Draws the magnitude of a mini-batch, uniform over low, low + 1, …, high."""
   _check_magnitude(low)
   _check_magnitude(high)
   if low > high:
-    raise UserError(f'magnitudes from {low} to {high} are none; swap them')
+    raise UserError(f'there is no magnitude from {low} to {high}; swap them')
   return tf.random.stateless_uniform(
     [], seed + _MAGNITUDE_SALT, low, high + 1, tf.int32, alg='philox'
   )
@@ -151,7 +151,7 @@ def draw(
   n: int = 2,
   exclude: Collection[str] = (),
 ) -> Draws:
-  """What `randaugment` draws for `count` images of `size` (height, width)."""
+  """Draws for `randaugment` on `count` images of `size` (height, width)."""
   check_exclude(exclude)
   allowed = [i for i, name in enumerate(OPERATIONS) if name not in exclude]
   if n < 1:
@@ -179,7 +179,7 @@ def _apply(images: tf.Tensor, settings: operations.Settings) -> tf.Tensor:
 def apply_operation(
   images: tf.Tensor, name: str, value: float | tf.Tensor
 ) -> tf.Tensor:
-  """One operation on all images.
+  """Applies one operation to all images.
 
   Args:
     images: [N, H, W, 3] uint8.
@@ -261,7 +261,7 @@ def randaugment(
   exclude: Collection[str] = (),
   cutout: str = 'first',
 ) -> tf.Tensor:
-  """The strong view: `n` operations at random per image, and a cutout.
+  """Returns the strong view: `n` random operations per image, and a cutout.
 
   Args:
     images: [N, H, W, 3] uint8.

@@ -9,8 +9,8 @@ from collections.abc import Callable
 import numpy as np
 
 from moda_jax.data.domains import Domain
+from moda_jax.data.images import resize
 from moda_jax.data.in_memory import make_domain
-from moda_jax.data.read_tfds import resize
 from moda_jax.errors import UserError
 from moda_jax.files import images, raw_arrays
 
@@ -19,14 +19,14 @@ _ARRAYS = ('images', 'labels', 'classes')
 
 
 def find_folders(path: str) -> dict[str, str]:
-  """The domains in a folder, `<path>/<domain>/…`, by name."""
+  """Returns the domains in a folder, `<path>/<domain>/…`, by name."""
   root = _existing(path, pathlib.Path.is_dir, 'folder')
   found = [p for p in sorted(root.iterdir()) if p.is_dir() and _visible(p)]
   return _named('folder', {p.name: p for p in found}, root, 'folders')
 
 
 def find_arrays(path: str) -> dict[str, str]:
-  """The domains in a folder, `<path>/<domain>.npz`, by name."""
+  """Returns the domains in a folder, `<path>/<domain>.npz`, by name."""
   root = _existing(path, pathlib.Path.is_dir, 'folder')
   found = {p.stem: p for p in sorted(root.glob('*.npz')) if _visible(p)}
   return _named('npz', found, root, '.npz files')
@@ -54,8 +54,8 @@ def read_folder(name: str, path: str, image_size: int) -> Domain:
 
   Args:
     name: the domain's name.
-    path: its folder; where all it holds of pictures is in one folder
-      `images`, that one.
+    path: its folder; if that has all its pictures in one folder `images`,
+      that one is read.
     image_size: what every picture is brought to; they may be of any size,
       format and mode, and are turned as their EXIF orientation says.
   """
@@ -69,7 +69,7 @@ def read_folder(name: str, path: str, image_size: int) -> Domain:
   if by_class and flat:
     raise UserError(
       f'{root} holds pictures, such as {flat[0].name}, beside folders of '
-      f'classes, such as {min(by_class)}; either all or none lie in classes.'
+      f'classes, such as {min(by_class)}; all must be in classes, or none.'
     )
   files = flat or [file for c in by_class for file in by_class[c]]
   if not files:
@@ -91,7 +91,7 @@ def read_folder(name: str, path: str, image_size: int) -> Domain:
 def _list_entries(
   root: pathlib.Path,
 ) -> tuple[list[pathlib.Path], list[pathlib.Path]]:
-  """The folders and the pictures in a folder; warns of all else in it."""
+  """Returns the folders and pictures in a folder; warns of anything else."""
   folders, pictures, others = [], [], []
   for entry in sorted(root.iterdir()):
     if not _visible(entry):
@@ -125,8 +125,8 @@ def _read_pictures(
 ) -> np.ndarray:
   if not size:
     raise UserError(
-      f'config.image_size = 0: the pictures of {root} may be of any size; say '
-      'which one to bring them to.'
+      f'config.data.image_size = 0: the pictures of {root} may be of any '
+      'size; set the one to bring them to.'
     )
 
   def read(file: pathlib.Path) -> np.ndarray | UserError:
@@ -141,7 +141,7 @@ def _read_pictures(
     read_files = list(pool.map(read, files))
   errors = [result for result in read_files if isinstance(result, UserError)]
   images.refuse_unreadable(errors, len(files), root)
-  return np.stack(read_files)
+  return np.stack([x for x in read_files if not isinstance(x, UserError)])
 
 
 def read_arrays(name: str, path: str, image_size: int) -> Domain:
@@ -165,7 +165,7 @@ def _existing(
 ) -> pathlib.Path:
   found = pathlib.Path(path).expanduser()
   if not path or not exists(found):
-    raise UserError(f"'{path}' is not a {what} that is there.")
+    raise UserError(f"'{path}' is not an existing {what}.")
   return found
 
 

@@ -10,9 +10,9 @@ import ml_collections
 import numpy as np
 import scipy.sparse
 import tensorflow_datasets as tfds
-from PIL import Image
 
 from moda_jax.data.domains import Domain
+from moda_jax.data.images import MNIST_SIZE, pad_mnist, resize, to_rgb
 from moda_jax.datasets import preparation
 from moda_jax.errors import UserError
 
@@ -26,11 +26,11 @@ def read_tfds(
   """Reads a split of the first of the domain's data sets that is prepared.
 
   Images come as they are; those of a data set whose images differ in size are
-  brought to `config.image_size`. Sparse features come as a sparse matrix.
+  brought to `data.image_size`. Sparse features come as a sparse matrix.
   """
   builder = prepared_builder(config, name)
   with _damage_is_user_error(builder, config.experiment):
-    return _read_split(builder, name, split, config.image_size)
+    return _read_split(builder, name, split, config.data.image_size)
 
 
 def _read_split(
@@ -39,12 +39,12 @@ def _read_split(
   if split not in builder.info.splits:
     raise UserError(
       f'{builder.info.full_name} has no split {split!r}; it has '
-      f'{", ".join(builder.info.splits)}. See config.test.'
+      f'{", ".join(builder.info.splits)}. See config.data.evaluate_on.'
     )
   features = builder.info.features
   if 'label' not in features or not {'image', 'indices'} & set(features):
     raise UserError(
-      f'config.datasets.{name}: {builder.info.full_name} has the features '
+      f'config.data.datasets.{name}: {builder.info.full_name} has the features '
       f"{', '.join(features)}, where 'image' and 'label' are needed."
     )
   if 'indices' in features:
@@ -53,15 +53,20 @@ def _read_split(
     inputs, labels = _read_one_by_one(builder, split, image_size)
   else:
     loaded = builder.as_dataset(split=split, batch_size=-1)
-    inputs = conform(loaded['image'].numpy())
+    inputs = to_rgb(pad_mnist(loaded['image'].numpy()))
     labels = loaded['label'].numpy()
   return Domain(
     name=name,
     origin=builder.info.full_name,
+    padded=_is_mnist(features),
     inputs=inputs,
     labels=labels.astype(np.int32),
     classes=tuple(features['label'].names),
   )
+
+
+def _is_mnist(features: tfds.features.FeaturesDict) -> bool:
+  return 'image' in features and features['image'].shape[:2] == MNIST_SIZE
 
 
 @contextlib.contextmanager
@@ -82,7 +87,7 @@ def _damage_is_user_error(
     reason = re.sub(r'^{{.*?}} | \[Op:.*', '', error.message)
     raise UserError(
       f'{name} is damaged: {reason}\n'
-      f'Delete its folder, {builder.data_dir}, and make it anew with\n'
+      f'Delete its folder, {builder.data_dir}, and make it again with\n'
       f'  {_preparing_command(experiment, name.rpartition("/")[0])}'
     ) from error
 
@@ -112,42 +117,23 @@ def _read_one_by_one(
   if not size:
     raise UserError(
       f'The images of {builder.info.full_name} differ in size: set '
-      'config.image_size to bring them to one.'
+      'config.data.image_size to bring them to one size.'
     )
   examples = tfds.as_numpy(builder.as_dataset(split=split))
   images, labels = [], []
   for example in examples:
-    images.append(resize(conform(example['image'][None])[0], size))
+    images.append(resize(to_rgb(example['image'][None])[0], size))
     labels.append(example['label'])
   return np.stack(images), np.asarray(labels)
-
-
-def resize(image: np.ndarray, size: int) -> np.ndarray:
-  """`[H, W, 3]` to `[size, size, 3]`, smoothly."""
-  if image.shape[:2] == (size, size):
-    return image
-  resized = Image.fromarray(image).resize(
-    (size, size), Image.Resampling.BILINEAR
-  )
-  return np.asarray(resized)
-
-
-def conform(images: np.ndarray) -> np.ndarray:
-  """MNIST as TFDS has it, 28 × 28 grey, to 32 × 32 in colour."""
-  if images.shape[1:3] == (28, 28):
-    images = np.pad(images, ((0, 0), (2, 2), (2, 2), (0, 0)))
-  if images.shape[-1] == 1:
-    images = np.repeat(images, 3, axis=-1)
-  return images
 
 
 def prepared_builder(
   config: ml_collections.ConfigDict, name: str
 ) -> tfds.core.DatasetBuilder:
-  """The first of the domain's data sets that is prepared."""
-  candidates = config.datasets[name].replace(' ', '').split(',')
+  """Returns the first of the domain's data sets that is prepared."""
+  candidates = config.data.datasets[name].replace(' ', '').split(',')
   for candidate in candidates:
-    builder = _create_builder(candidate, config.data_dir, name)
+    builder = _create_builder(candidate, config.data.data_dir, name)
     if preparation.is_prepared(builder):
       return builder
     if getattr(builder, 'MADE_LOCALLY', False):
@@ -158,9 +144,9 @@ def prepared_builder(
     f"The domain '{name}' is not prepared: none of {', '.join(candidates)} is "
     f'in {builder._data_dir_root}. Prepare it with\n'
     f'  {_preparing_command(config.experiment, candidates[0])}\n'
-    'or name another place with --config.data_dir or TFDS_DATA_DIR, or another '
-    f'data set with --config.datasets.{name}=TFDS_NAME, such as a stand-in '
-    'that prepare has made, see its table.'
+    'or name another place with --config.data.data_dir or TFDS_DATA_DIR, or '
+    f'another data set with --config.data.datasets.{name}=TFDS_NAME, such as '
+    'a stand-in that prepare has made, see its table.'
   )
 
 
@@ -184,7 +170,7 @@ def _make_once(builder: tfds.core.DatasetBuilder) -> None:
   except OSError as error:
     raise UserError(
       f'{builder.info.full_name} cannot be made in {folder}: {error}. Choose '
-      'another place with --config.data_dir or TFDS_DATA_DIR.'
+      'another place with --config.data.data_dir or TFDS_DATA_DIR.'
     ) from error
 
 
@@ -200,5 +186,6 @@ def _create_builder(
   ) as error:
     reason = (str(error).splitlines() or ['not found'])[0]
     raise UserError(
-      f"config.datasets.{name}: '{candidate}' is no TFDS data set: {reason}"
+      f"config.data.datasets.{name}: '{candidate}' is not a TFDS data set: "
+      f'{reason}'
     ) from error

@@ -7,16 +7,16 @@ import tensorflow as tf
 
 
 def domain_entropy(seed: int, name: str) -> list[int]:
-  """Entropy for NumPy's generators that depends on the name, not its place."""
+  """Returns entropy for NumPy's generators: by name, not by position."""
   return [seed, zlib.crc32(name.encode())]
 
 
 def stream(seed: int, name: str) -> tf.Tensor:
-  """The root of a named stream of stateless seeds, `[2]` int64."""
+  """Returns the root of a named stream of stateless seeds, `[2]` int64."""
   sequence = np.random.SeedSequence(domain_entropy(seed, name))
   return tf.constant(sequence.generate_state(2), tf.int64)
 
 
 def fold_in(seed: tf.Tensor, index: tf.Tensor) -> tf.Tensor:
-  """The seed of entry `index` of the stream `seed`, hashed, `[2]`."""
+  """Returns the seed of entry `index` of the stream `seed`, hashed, `[2]`."""
   return tf.random.experimental.stateless_fold_in(seed, index)

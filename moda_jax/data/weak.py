@@ -26,7 +26,7 @@ def draw_weak(
   rotation: float = 5.0,
   translation: float = 0.125,
 ) -> WeakDraws:
-  """What `weak_view` draws for `count` images of `size` (height, width)."""
+  """Draws for `weak_view` on `count` images of `size` (height, width)."""
   drawn = tf.random.stateless_uniform(
     [4, count], seed + _SALT, dtype=tf.float64, alg='philox'
   )

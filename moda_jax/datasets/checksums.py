@@ -56,11 +56,11 @@ ORIGINAL_COUNTS = {
 
 
 def sha256(path: os.PathLike[str], entries: Collection[str] = ()) -> str:
-  """SHA-256 of a file; of a folder, that of its files' names and sizes.
+  """Returns a file's SHA-256; a folder's is of its files' names and sizes.
 
   Args:
     path: the file or folder.
-    entries: of a folder, only these, if given; see `archives.iter_members`.
+    entries: of a folder, only these if given; see `archives.iter_members`.
   """
   path = pathlib.Path(path)
   if path.is_dir():

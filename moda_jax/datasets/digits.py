@@ -20,7 +20,7 @@ def make_info(
   homepage: str,
   citation: str,
 ) -> tfds.core.DatasetInfo:
-  """The info of a data set of 32×32 RGB digits."""
+  """Returns the info of a data set of 32×32 RGB digits."""
   return tfds.core.DatasetInfo(
     builder=builder,
     description=description,
@@ -38,7 +38,7 @@ def make_info(
 
 
 def pad_to_rgb(image: np.ndarray) -> np.ndarray:
-  """MNIST's uint8 [28, 28] in a black frame of two, as [32, 32, 3]."""
+  """Returns MNIST's uint8 [28, 28] in a black frame of two, [32, 32, 3]."""
   padded = np.pad(image, 2)
   return np.stack([padded] * 3, axis=-1)
 
@@ -46,7 +46,7 @@ def pad_to_rgb(image: np.ndarray) -> np.ndarray:
 def check_labels(
   labels: np.ndarray, lowest: int, highest: int, place: object
 ) -> None:
-  """Refuses labels out of range, or not whole, or none at all."""
+  """Refuses labels that are out of range or not whole, and a lack of any."""
   if not labels.size:
     raise UserError(f'{place}: there are no labels; the split would be empty.')
   wrong = np.flatnonzero(
@@ -90,6 +90,6 @@ def read_mat_digits(
 
 
 def generate(images: np.ndarray, labels: np.ndarray) -> Examples:
-  """Examples of arrays, keyed by position."""
+  """Yields examples from arrays, keyed by position."""
   for index, (image, label) in enumerate(zip(images, labels, strict=True)):
     yield f'{index:06d}', {'image': image, 'label': int(label)}

@@ -87,7 +87,8 @@ def choose_number(
 
 
 def _colour(rng: np.random.RandomState) -> Colour:
-  return tuple(int(level) for level in rng.randint(256, size=3))
+  red, green, blue = (int(level) for level in rng.randint(256, size=3))
+  return red, green, blue
 
 
 def _contrasting_colours(rng: np.random.RandomState) -> tuple[Colour, Colour]:

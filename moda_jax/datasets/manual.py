@@ -1,6 +1,6 @@
-"""Finding originals in `manual_dir`, and keeping record of what was used.
+"""Finding originals in `manual_dir`, and recording what was used.
 
-A data set's files may lie in a folder of its own in `manual_dir` or directly
+A data set's files may be in a folder of its own in `manual_dir` or directly
 in it.
 """
 
@@ -32,14 +32,14 @@ class Source:
 def record_sources(
   builder: tfds.core.DatasetBuilder, sources: dict[str, Source]
 ) -> None:
-  """Notes in the data set's metadata what its splits were made from."""
+  """Records in the data set's metadata what its splits were made from."""
   builder.info.metadata['sources'] = {
     split: dataclasses.asdict(source) for split, source in sources.items()
   }
 
 
 def recorded_sources(builder: tfds.core.DatasetBuilder) -> dict[str, Source]:
-  """What `record_sources` noted when the data set was prepared."""
+  """Returns what `record_sources` wrote when the data set was prepared."""
   noted: dict[str, Any] = (builder.info.metadata or {}).get('sources', {})
   return {split: Source(**fields) for split, fields in noted.items()}
 
@@ -47,7 +47,7 @@ def recorded_sources(builder: tfds.core.DatasetBuilder) -> dict[str, Source]:
 def places(
   manual_dir: os.PathLike[str], folders: Sequence[str]
 ) -> list[pathlib.Path]:
-  """Where to look: the folders of that name, then `manual_dir` itself."""
+  """Returns where to look: folders of these names, then `manual_dir` itself."""
   root = pathlib.Path(manual_dir)
   return [*(root / folder for folder in folders), root]
 
@@ -88,17 +88,17 @@ def find_tree(
   archive_globs: Sequence[str],
   instructions: str,
 ) -> pathlib.Path:
-  """An unpacked folder or an archive, or `MissingFile`.
+  """Finds an unpacked folder or an archive, or raises `MissingFile`.
 
-  Each place is searched for both before the next one is, so that what lies
-  about in `manual_dir` does not outdo the data set's own folder.
+  Each place is searched for both before the next one is, so that stray files
+  in `manual_dir` do not take precedence over the data set's own folder.
 
   Args:
     manual_dir: where the user put originals.
     folders: names of the data set's own folder.
     is_unpacked: recognises the unpacked folder by what is in it.
     wanted: the unpacked folder in words.
-    archive_globs: names of archives that lie directly in `manual_dir`; in the
+    archive_globs: names of archives that are directly in `manual_dir`; in the
       data set's own folder an archive may have any name.
     instructions: where to get the files.
   """
@@ -131,5 +131,5 @@ def _missing(
 
 
 def relative(path: pathlib.Path, manual_dir: os.PathLike[str]) -> str:
-  """The path as shown to the user, within `manual_dir`."""
+  """Returns the path as shown to the user, relative to `manual_dir`."""
   return path.relative_to(manual_dir).as_posix()

@@ -1,4 +1,4 @@
-"""Which data set serves a domain, and making it from the files at hand."""
+"""Which data set serves a domain, and making it from the files available."""
 
 import contextlib
 import dataclasses
@@ -45,7 +45,7 @@ def _made_on_the_spot(_: os.PathLike[str]) -> dict[str, manual.Source]:
   return {'train': source, 'test': source}
 
 
-# Group → domain → data sets, the first that can be had serves.
+# Group → domain → data sets, of which the first available one serves.
 GROUPS: dict[str, dict[str, tuple[Candidate, ...]]] = {
   'digits': {
     'mnist': (
@@ -117,7 +117,7 @@ def prepare_domain(
   manual_dir: pathlib.Path,
   data_dir: str | None,
 ) -> Outcome:
-  """Prepares the first candidate that can be had, unless it is prepared."""
+  """Prepares the first available candidate, unless it is prepared already."""
   problems = []
   for candidate in candidates:
     builder = tfds.builder(candidate.dataset, data_dir=data_dir)
@@ -149,7 +149,7 @@ def prepare_domain(
 
 
 def is_prepared(builder: tfds.core.DatasetBuilder) -> bool:
-  """As TFDS's own, but without its warning about a folder that is not there."""
+  """Asks TFDS, but avoids its warning about a missing folder."""
   return builder.data_path.exists() and builder.is_prepared()
 
 
@@ -163,7 +163,7 @@ def _status_of_prepared(
   ):
     return (
       'already prepared, but from other files than those there now: delete '
-      f'{builder.data_dir} to prepare it anew'
+      f'{builder.data_dir} to prepare it again'
     )
   return 'already prepared'
 
@@ -188,7 +188,7 @@ def make(
   for leftover in builder.data_path.parent.glob('incomplete.*'):
     shutil.rmtree(leftover)  # of a preparation that was killed
   config = tfds.download.DownloadConfig(manual_dir=manual_dir)
-  with contextlib.redirect_stdout(io.StringIO()):  # TFDS's talk of downloads
+  with contextlib.redirect_stdout(io.StringIO()):  # TFDS reports downloads
     builder.download_and_prepare(download_config=config)
 
 
@@ -205,6 +205,6 @@ def lock(data_dir: pathlib.Path, wait: bool = False) -> Iterator[None]:
       fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError as error:
       raise UserError(
-        f'another preparation is writing to {data_dir}; wait for its end.'
+        f'another preparation is writing to {data_dir}; wait until it ends.'
       ) from error
     yield

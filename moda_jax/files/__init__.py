@@ -1,1 +1,1 @@
-"""Reads and writes of untrusted or half-written files."""
+"""Reading and writing files that may be untrusted or half-written."""

@@ -17,7 +17,6 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Collection, Iterator
-from typing import BinaryIO
 
 from moda_jax.errors import UserError
 
@@ -61,21 +60,21 @@ class Member:
 
 
 def is_archive(path: pathlib.Path) -> bool:
-  """Whether the name is that of an archive we read."""
+  """Returns whether the name is that of an archive we read."""
   return path.is_file() and path.name.lower().endswith(ARCHIVE_SUFFIXES)
 
 
 def iter_members(
   path: os.PathLike[str], entries: Collection[str] = ()
 ) -> Iterator[Member]:
-  """The regular files of a folder, `.tar`, `.tar.gz` or `.zip`.
+  """Yields the regular files of a folder, `.tar`, `.tar.gz` or `.zip`.
 
   A member must be read before the next one is asked for.
 
   Args:
-    path: a folder or an archive, told by its content, not by its name.
+    path: a folder or an archive, recognised by its content, not its name.
     entries: if given, only these files and folders directly in a folder are
-      looked at; others may lie next to them. An archive is read as a whole.
+      looked at; others may be next to them. An archive is read as a whole.
 
   Yields:
     The members: in order of name from a folder, else as the archive has them.
@@ -114,7 +113,7 @@ def _check_size(path: pathlib.Path, what: str, size: int, allowed: int) -> None:
 
 
 def _check_name(path: pathlib.Path, name: str) -> str:
-  """The name with forward slashes, if it stays inside the archive."""
+  """Returns the name with forward slashes, if it stays inside the archive."""
   posix = name.replace('\\', '/')
   parts = posix.split('/')
   if posix.startswith('/') or '..' in parts or ':' in parts[0]:
@@ -128,7 +127,7 @@ def _broken_is_user_error(path: pathlib.Path) -> Iterator[None]:
     yield
   except BROKEN as error:
     raise UserError(
-      f'{path} is truncated, damaged or no archive we read '
+      f'{path} is truncated, damaged or not an archive we read '
       f'({", ".join(ARCHIVE_SUFFIXES)}): {error or type(error).__name__}.'
     ) from error
 
@@ -190,7 +189,8 @@ def _tar_members(path: pathlib.Path) -> Iterator[Member]:
     stream = _Bounded(path, gzip.GzipFile(fileobj=raw) if compressed else raw)
     with tarfile.open(fileobj=stream, mode='r:') as archive:
       while (info := archive.next()) is not None:
-        archive.members.clear()  # it would keep every header
+        # It would keep every header; typeshed does not know its list of them.
+        archive.members.clear()  # type: ignore[attr-defined]
         name = _check_name(path, info.name)
         if info.isdir():
           continue
@@ -213,7 +213,9 @@ def _tar_reader(
 ) -> Callable[[], bytes]:
   def read() -> bytes:
     with _broken_is_user_error(path):
-      return archive.extractfile(info).read()
+      file = archive.extractfile(info)
+      assert file is not None  # as it is for all but regular files
+      return file.read()
 
   return read
 
@@ -221,7 +223,7 @@ def _tar_reader(
 class _Bounded(io.RawIOBase):
   """A stream for tarfile, which takes sizes in headers at their word."""
 
-  def __init__(self, path: pathlib.Path, stream: BinaryIO) -> None:
+  def __init__(self, path: pathlib.Path, stream: io.BufferedIOBase) -> None:
     self._path = path
     self._stream = stream
 

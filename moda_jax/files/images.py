@@ -22,18 +22,18 @@ _NAMES_SHOWN = 10
 
 
 class UnreadableImage(UserError):
-  """One file is truncated, no image, or beyond the limits."""
+  """One file is truncated, not an image, or beyond the limits."""
 
 
 def is_hidden(name: str) -> bool:
-  """Whether a path is a by-product, such as `.DS_Store` or `__MACOSX/…`."""
+  """Returns whether a path is a by-product: `.DS_Store`, `__MACOSX/…`."""
   return any(
     part.startswith('.') or part == '__MACOSX' for part in name.split('/')
   )
 
 
 def is_image_name(name: str) -> bool:
-  """Whether the path is that of a picture, and of no by-product."""
+  """Returns whether the path is that of a picture, not of a by-product."""
   return name.lower().endswith(SUFFIXES) and not is_hidden(name)
 
 
@@ -67,7 +67,7 @@ def turn_upright(image: Image.Image) -> Image.Image:
 def to_rgb(image: Image.Image) -> Image.Image:
   """Converts any mode that `decode` lets through; transparency is dropped."""
   if image.mode in _OF_16_BITS:
-    # The upper byte, as Pillow takes it of 16 bits a channel in colour.
+    # The upper byte, which Pillow takes of 16 bits per channel in colour.
     upper = np.clip(np.asarray(image) // 256, 0, 255)
     image = Image.fromarray(upper.astype(np.uint8))
   if image.mode in _WITH_ALPHA:
@@ -76,14 +76,14 @@ def to_rgb(image: Image.Image) -> Image.Image:
 
 
 def warn_of_others(names: Sequence[str], place: object) -> None:
-  """Counts and names files that lie among the pictures but are none."""
+  """Warns of files among the pictures that are not pictures themselves."""
   names = [name for name in names if not is_hidden(name)]
   if names:
     shown = ', '.join(names[:_NAMES_SHOWN])
     more = ', …' if len(names) > _NAMES_SHOWN else ''
     logging.warning(
-      '%s: %d files are no pictures of the kinds read (%s) and are left out: '
-      '%s%s',
+      '%s: %d files are not pictures of the kinds read (%s) and are left '
+      'out: %s%s',
       place,
       len(names),
       ', '.join(SUFFIXES),

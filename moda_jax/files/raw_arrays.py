@@ -28,7 +28,7 @@ def read_idx(path: pathlib.Path) -> tuple[np.ndarray, str]:
   """Reads an idx file of uint8, gzipped or not.
 
   Args:
-    path: the file; whether it is compressed is told by its content.
+    path: the file; whether it is compressed is seen from its content.
 
   Returns:
     The array, and the SHA-256 of the unpacked bytes, which stays the same
@@ -77,7 +77,7 @@ def read_mat(path: pathlib.Path, names: Sequence[str]) -> dict[str, np.ndarray]:
       arrays = scipy.io.loadmat(path, variable_names=list(names))
   except Exception as error:  # scipy raises nearly anything on damaged bytes
     raise UserError(
-      f'{path} is truncated or no MATLAB 5–7 file: {error}.'
+      f'{path} is truncated or not a MATLAB 5–7 file: {error}.'
     ) from error
   if missing:
     raise UserError(
@@ -119,7 +119,7 @@ def _check_mat_size(path: pathlib.Path) -> None:
 
 
 def list_npz(path: pathlib.Path) -> list[str]:
-  """The names of the arrays in a `.npz` file."""
+  """Returns the names of the arrays in a `.npz` file."""
   with _open_npz(path) as archive:
     names = archive.namelist()
   return sorted(n.removesuffix('.npy') for n in names if n.endswith('.npy'))
@@ -151,7 +151,7 @@ def _open_npz(path: pathlib.Path) -> Iterator[zipfile.ZipFile]:
     with zipfile.ZipFile(path) as archive:
       yield archive
   except (*archives.BROKEN, RuntimeError) as error:  # the latter: encrypted
-    raise UserError(f'{path} is damaged or no .npz file: {error}.') from error
+    raise UserError(f'{path} is damaged or not a .npz: {error}.') from error
 
 
 def _read_npy(

@@ -44,14 +44,14 @@ def read_pth(path: pathlib.Path) -> dict[str, np.ndarray]:
     isinstance(k, str) and isinstance(v, np.ndarray) for k, v in arrays.items()
   ):
     raise UserError(
-      f"{path} holds something else than a state dict; save the model's "
+      f"{path} holds something other than a state dict; save the model's "
       'state_dict() alone.'
     )
   return dict(arrays)
 
 
 class _TensorUnpickler(pickle.Unpickler):
-  """Makes arrays of tensors, and refuses every name that this does not take."""
+  """Makes arrays of tensors; refuses every name that is not needed for that."""
 
   def __init__(self, members: dict[str, bytes], folder: str):
     super().__init__(io.BytesIO(members[f'{folder}/data.pkl']))

@@ -1,7 +1,7 @@
 """Arrays by name from published files of weights, of unknown origin.
 
-Nothing in such a file is executed, and what it says of sizes is checked before
-it is believed. A fault is a `UserError` that names the file.
+Nothing in such a file is executed, and the sizes that it states are checked
+before they are used. A fault is a `UserError` that names the file.
 """
 
 import json
@@ -35,7 +35,7 @@ _TFJS_SHARD = re.compile(r'group\d+-shard\d+of\d+(\.bin)?')
 
 
 def read_weights(path: pathlib.Path) -> Arrays:
-  """Reads the arrays of a file whose kind its name tells."""
+  """Reads the arrays of a file, whose kind follows from its name."""
   if not path.exists():
     raise UserError(f'{path}: no such file or folder.')
   if path.is_dir() or path.name == _TFJS_MODEL:
@@ -45,7 +45,7 @@ def read_weights(path: pathlib.Path) -> Arrays:
       return read(path)
   known = ', '.join(suffix for suffixes in _READERS for suffix in suffixes)
   raise UserError(
-    f'{path} is of no kind that is read: {known}, {_TFJS_MODEL} of '
+    f'{path} is not of a kind that is read: {known}, {_TFJS_MODEL} of '
     'TensorFlow.js or its folder.'
   )
 
@@ -56,7 +56,7 @@ def read_safetensors(path: pathlib.Path) -> Arrays:
   length = int.from_bytes(content[:8], 'little')
   header, data = content[8 : 8 + length], content[8 + length :]
   if len(content) < 8 or len(header) < length:
-    raise UserError(f'{path} is cut off, or no .safetensors file.')
+    raise UserError(f'{path} is cut off, or not a .safetensors file.')
   arrays = {}
   try:
     entries = json.loads(header)
@@ -107,7 +107,7 @@ def read_tfjs(path: pathlib.Path) -> Arrays:
 
   Args:
     path: `model.json`, its folder, or an archive such as an npm package; the
-      shards lie next to it.
+      shards are next to it.
   """
   files = _read_tfjs_files(path)
   models = [f for f in files if pathlib.PurePosixPath(f).name == _TFJS_MODEL]
@@ -116,13 +116,13 @@ def read_tfjs(path: pathlib.Path) -> Arrays:
       f'{path}: one {_TFJS_MODEL} is needed, there are {len(models)}.'
     )
   folder = pathlib.PurePosixPath(models[0]).parent
-  arrays = {}
+  arrays: Arrays = {}
   try:
     for group in json.loads(files[models[0]])['weightsManifest']:
-      shards = [files.get(str(folder / shard)) for shard in group['paths']]
-      if None in shards:
-        missing = group['paths'][shards.index(None)]
-        raise ValueError(f'the shard {missing} is not there')
+      missing = [p for p in group['paths'] if str(folder / p) not in files]
+      if missing:
+        raise ValueError(f'the shard {missing[0]} is not there')
+      shards = [files[str(folder / shard)] for shard in group['paths']]
       arrays |= _split_tfjs_group(b''.join(shards), group['weights'])
   except _FAULTS as error:
     raise _damaged(path, error) from error

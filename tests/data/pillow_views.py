@@ -38,7 +38,7 @@ SETTINGS = list(itertools.product(range(31), (1, -1)))
 
 
 def value(name, magnitude, sign):
-  """The paper's table: 0 is the identity, 30 the end of the range."""
+  """Returns the paper's value: 0 is the identity, 30 the end of the range."""
   part = magnitude / 30
   if name in ON_OR_OFF:
     return 0.0
@@ -71,7 +71,7 @@ def cutout(image, center_x, center_y):
 
 
 def strong(pixels, names, signs, magnitude, center, cutout_at):
-  """RandAugment of one image [H, W, 3] with given draws."""
+  """Returns RandAugment of one image [H, W, 3] with given draws."""
   image = Image.fromarray(pixels)
   if cutout_at == 'first':
     image = cutout(image, *center)
@@ -83,7 +83,7 @@ def strong(pixels, names, signs, magnitude, center, cutout_at):
 
 
 def weak(pixels, angle, shift, flip):
-  """The weak view of one image [H, W, 3] with given draws."""
+  """Returns the weak view of one image [H, W, 3] with given draws."""
   image = Image.fromarray(pixels)
   if flip:
     image = ImageOps.mirror(image)

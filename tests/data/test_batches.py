@@ -8,11 +8,14 @@ import tiny
 from moda_jax.data import batches
 from moda_jax.data.domains import Domains
 from moda_jax.objectives import METHODS
+from moda_jax.training import devices
 
 
 def make(name, steps=3, **values):
   config = tiny.make_run_config(**values)
-  batch_fn = batches.make_batch_fn(tiny.make_domains(), METHODS[name], config)
+  batch_fn = batches.make_batch_fn(
+    tiny.make_domains(), METHODS[name].batch_spec, config
+  )
   return list(batches.make_batches(batch_fn, 0, steps)), batch_fn
 
 
@@ -22,12 +25,12 @@ def keys(batch):
 
 @pytest.mark.parametrize('name', METHODS)
 def test_a_batch_holds_what_the_method_declares_and_nothing_else(name):
-  method = METHODS[name]
+  spec = METHODS[name].batch_spec
   (batch,), _ = make(name, steps=1)
-  declared = set(method.views)
-  if method.reads_target_labels:
+  declared = set(spec.target_views)
+  if spec.target_labels:
     declared.add('label')
-  source = {'weak', 'label'} if method.reads_sources else set()
+  source = {'weak', 'label'} if spec.sources else set()
   assert keys(batch) == {'source': source, 'target': declared}
 
 
@@ -83,7 +86,7 @@ def test_labels_belong_to_their_images():
 )
 def test_who_has_an_augmented_weak_view(name, weak, augmented):
   target = tiny.make_domains().target.inputs
-  (batch,), _ = make(name, steps=1, weak=weak)
+  (batch,), _ = make(name, steps=1, weak_augment=weak)
   known = [
     (target == image).all(axis=(1, 2, 3)).any()
     for image in batch['target']['weak']
@@ -93,7 +96,7 @@ def test_who_has_an_augmented_weak_view(name, weak, augmented):
 
 def test_split_over_devices_keeps_every_example_once():
   (batch,), _ = make('moda_fm', steps=1)
-  split = batches.split_over_devices(batch, 4)
+  split = devices.split_over_devices(batch, 4)
   assert split['source']['weak'].shape == (4, 3, 2, 32, 32, 3)
   assert split['target']['strong'].shape == (4, 2, 32, 32, 3)
   for device in range(4):
@@ -115,7 +118,7 @@ def test_split_over_devices_keeps_every_example_once():
 )
 def test_an_epoch_is_as_long_as_the_largest_domain_read(name, sizes, steps):
   domains = tiny.make_domains((*sizes, 1))
-  assert batches.epoch_steps(domains, METHODS[name], 16) == steps
+  assert batches.epoch_steps(domains, METHODS[name].batch_spec, 16) == steps
 
 
 def test_sparse_rows_become_dense_in_the_batch():
@@ -139,7 +142,8 @@ def test_sparse_rows_become_dense_in_the_batch():
   )
   config = tiny.make_run_config()
   made = [
-    batches.make_batch_fn(d, METHODS['moda_fm'], config) for d in (sparse, same)
+    batches.make_batch_fn(d, METHODS['moda_fm'].batch_spec, config)
+    for d in (sparse, same)
   ]
   for step in (0, 5):
     pair = [fn(tf.constant(step, tf.int64)) for fn in made]

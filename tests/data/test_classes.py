@@ -9,7 +9,7 @@ from moda_jax.errors import UserError
 
 
 def make(name, names, classes=None):
-  """A domain of examples of these class names; None where unlabelled."""
+  """Returns a domain of examples of these classes; None where unlabelled."""
   count = 4 if names is None else len(names)
   inputs = np.zeros((count, 2, 2, 3), np.uint8)
   if names is None:
@@ -65,7 +65,7 @@ def test_a_target_without_labels_has_the_classes_of_the_sources():
   ('target', 'sources', 'words'),
   [
     (['pen', 'bike'], [['pen', 'mug']], ["'bike'", "'t'", "'mug', 'pen'"]),
-    (['Pen'], [['pen', 'mug']], ["'Pen'", "Is 'pen' meant"]),
+    (['Pen'], [['pen', 'mug']], ["'Pen'", "Did you mean 'pen'"]),
     (['pen'], [['pen', 'pen'], ['pen']], ['a, b', "'pen'", 'single class']),
     ([], [['pen', 'mug']], ["'t'", 'no examples']),
   ],

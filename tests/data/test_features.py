@@ -34,7 +34,7 @@ def make_domains():
 def make_ready(domains, **values):
   config = ml_collections.ConfigDict({'features': 'counts', 'image_size': 0})
   config.update(values)
-  return features.make_ready(domains, config)
+  return features.prepare_inputs(domains, config)
 
 
 def test_tfidf_is_that_of_scikit_learn_fitted_on_training_samples():

@@ -35,7 +35,7 @@ def test_distances_follow_the_definition():
 
 
 def round_to(value, printed):
-  """`value` to as many digits as the paper prints."""
+  """Rounds `value` to as many digits as the paper prints."""
   digits = len(printed.split('e')[0].replace('.', '').lstrip('0'))
   return float(f'{value:.{digits}g}')
 
@@ -91,7 +91,7 @@ def test_reviews_have_the_paper_s_distances():
 
 
 def test_digits_come_near_the_paper_s_distance():
-  """The SVHN at hand is a random part: 0.1157 where the paper has 0.117."""
+  """Our SVHN is a random part: 0.1157 where the paper has 0.117."""
   folder = made_up_files.real('mnist')
   (path,) = folder.glob('train-labels*')
   mnist, _ = raw_arrays.read_idx(path)

@@ -6,7 +6,7 @@ import tensorflow_datasets as tfds
 import tiny
 
 from configs import mini
-from moda_jax.data import read_tfds
+from moda_jax.data import images, read_tfds
 from moda_jax.data.load import load_domains
 from moda_jax.errors import UserError
 from moda_jax.training import loop as train
@@ -14,8 +14,8 @@ from moda_jax.training import loop as train
 
 def load(data_dir, argument='mnistm', **values):
   config = mini.get_config(argument)
-  config.data_dir = str(data_dir)
-  config.update(values)
+  config.data.data_dir = str(data_dir)
+  tiny.set_values(config, **values)
   return load_domains(config)
 
 
@@ -53,13 +53,16 @@ def test_the_test_split_is_never_cut(mini_data_dir):
 
 def test_the_first_prepared_data_set_serves(mini_data_dir):
   candidates = {'uci': 'mnist_idx,mini_digits/uci'}
-  loaded = load(mini_data_dir, datasets=candidates)
+  config = mini.get_config('mnistm')
+  config.data.data_dir = str(mini_data_dir)
+  config.data.datasets.update(candidates)
+  loaded = load_domains(config)
   assert loaded.sources[1].origin == 'mini_digits/uci/1.0.0'
 
 
 def test_mnist_of_tfds_is_padded_and_coloured():
   grey = np.random.default_rng(0).integers(0, 256, (2, 28, 28, 1), np.uint8)
-  made = read_tfds.conform(grey)
+  made = images.to_rgb(images.pad_mnist(grey))
   assert made.shape == (2, 32, 32, 3)
   for channel in range(3):
     np.testing.assert_array_equal(made[:, 2:30, 2:30, channel], grey[..., 0])
@@ -69,7 +72,7 @@ def test_mnist_of_tfds_is_padded_and_coloured():
 def test_unprepared_data_is_refused_with_the_way_to_prepare_it(tmp_path):
   values = {'datasets': {'uci': 'mnist_m/original'}, 'data_dir': str(tmp_path)}
   config = mini.get_config('uci')
-  config.update(values)
+  config.data.update(values)
   with pytest.raises(UserError) as error:
     read_tfds.prepared_builder(config, 'uci')
   for text in ("'uci'", 'mnist_m/original', str(tmp_path), 'moda_jax.prepare'):
@@ -99,7 +102,7 @@ def test_a_damaged_data_set_is_named_with_the_way_to_make_it_anew(
   mini_data_dir, tmp_path, damage
 ):
   config = mini.get_config('mnist')
-  config.data_dir = str(tmp_path)
+  config.data.data_dir = str(tmp_path)
   part = 'mini_digits/uci'
   shutil.copytree(mini_data_dir / part, tmp_path / part)
   folder = _damage(tmp_path, 'uci', damage)
@@ -123,7 +126,7 @@ def test_domains_of_other_classes_are_refused(tmp_path):
 
 
 def test_what_was_not_drawn_is_the_rest(tmp_path):
-  config = make_arrays(tmp_path, test='rest', samples=5)
+  config = make_arrays(tmp_path, evaluate_on='undrawn', samples=5)
   loaded = load_domains(config)
   drawn = {image.tobytes() for image in loaded.target.inputs}
   rest = {image.tobytes() for image in loaded.test.inputs}
@@ -132,7 +135,7 @@ def test_what_was_not_drawn_is_the_rest(tmp_path):
 
 
 def test_the_target_may_be_evaluated_on_itself(tmp_path):
-  loaded = load_domains(make_arrays(tmp_path, test='target'))
+  loaded = load_domains(make_arrays(tmp_path, evaluate_on='target'))
   assert loaded.test is loaded.target
   assert loaded.target.size == 12
 
@@ -140,9 +143,9 @@ def test_the_target_may_be_evaluated_on_itself(tmp_path):
 @pytest.mark.parametrize(
   ('values', 'message'),
   [
-    ({'test': 'split'}, "config.test = 'split'"),
-    ({'test': 'rest'}, 'config.samples = 0'),
-    ({'test': 'rest', 'samples': 12}, 'config.samples = 12'),
+    ({'evaluate_on': 'test_split'}, "config.data.evaluate_on = 'test_split'"),
+    ({'evaluate_on': 'undrawn'}, 'config.data.samples = 0'),
+    ({'evaluate_on': 'undrawn', 'samples': 12}, 'config.data.samples = 12'),
   ],
 )
 def test_a_test_set_that_is_not_there_is_refused(tmp_path, values, message):
@@ -151,7 +154,7 @@ def test_a_test_set_that_is_not_there_is_refused(tmp_path, values, message):
 
 
 def make_arrays(tmp_path, **values):
-  """A config of two domains in `.npz` files, 12 random images each."""
+  """Returns a config of two domains in `.npz` files, 12 random images each."""
   rng = np.random.default_rng(0)
   for name in ('a', 't'):
     images = rng.integers(0, 256, (12, 8, 8, 3), np.uint8)
@@ -159,19 +162,20 @@ def make_arrays(tmp_path, **values):
     np.savez(tmp_path / f'{name}.npz', images=images, labels=labels)
   config = tiny.make_run_config(sources=('a',), **values)
   for name in ('a', 't'):
-    config.datasets[name] = f'npz:{tmp_path / name}.npz'
+    config.data.datasets[name] = f'npz:{tmp_path / name}.npz'
   return config
 
 
 def test_a_split_that_is_not_there_is_refused(mini_data_dir):
   config = mini.get_config('mnist')
-  config.data_dir = str(mini_data_dir)
+  config.data.data_dir = str(mini_data_dir)
   with pytest.raises(UserError, match="no split 'validation'"):
     read_tfds.read_tfds(config, 'uci', 'validation')
 
 
 def test_a_version_that_is_not_there_is_refused(tmp_path):
   config = mini.get_config('mnist')
-  config.datasets.uci, config.data_dir = 'mini_digits/uci:9.9.9', str(tmp_path)
+  config.data.datasets.uci = 'mini_digits/uci:9.9.9'
+  config.data.data_dir = str(tmp_path)
   with pytest.raises(UserError, match=r'mini_digits/uci:9\.9\.9'):
     read_tfds.prepared_builder(config, 'uci')

@@ -114,7 +114,7 @@ def test_magnitudes_are_uniform_and_independent_of_the_operations():
 
 
 def digest_of_steps(num_parallel_calls):
-  """A digest of the views of twenty steps, made as training makes them."""
+  """Returns a digest of twenty steps' views, made as training makes them."""
 
   def views(step):
     seed = tf.stack([step, 11])
@@ -135,7 +135,7 @@ def test_same_bits_in_another_process_that_compiles_once():
   root = pathlib.Path(__file__).parents[2]
   program = 'import test_randaugment as t; print(t.digest_of_steps(2))'
   paths = [str(root), *(str(root / 'tests' / part) for part in ('', 'data'))]
-  # The compiler's log: a step that compiles anew is a thousand times slower.
+  # The compiler's log: a step that compiles again is a thousand times slower.
   environment = {
     'PYTHONPATH': os.pathsep.join(paths),
     'TF_CPP_VMODULE': 'device_compiler=1',

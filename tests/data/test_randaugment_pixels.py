@@ -5,6 +5,7 @@ import functools
 import numpy as np
 import pillow_views
 import pytest
+import sklearn.datasets
 import tensorflow as tf
 from PIL import Image, ImageOps
 
@@ -15,8 +16,7 @@ SIZES = [(32, 32), (28, 28), (37, 53), (256, 256), (1, 1), (2, 3)]
 
 @functools.cache
 def kinds_of_images(height, width):
-  datasets = pytest.importorskip('sklearn.datasets')
-  photograph = datasets.load_sample_image('china.jpg')[100:356, 200:456]
+  photograph = sklearn.datasets.load_sample_image('china.jpg')[100:356, 200:456]
   photograph = Image.fromarray(photograph).resize((width, height))
   rng = np.random.default_rng(height * width)
   shape = (height, width, 3)
@@ -30,7 +30,7 @@ def kinds_of_images(height, width):
 
 @functools.cache
 def cases(height, width):
-  """Every kind of image at every setting, [4 * 62, H, W, 3].
+  """Returns every kind of image at every setting, [4 * 62, H, W, 3].
 
   Of large images the kinds take turns over the settings, [62, H, W, 3].
   """

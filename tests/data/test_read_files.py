@@ -65,7 +65,7 @@ def test_what_lies_beside_images_is_named(tmp_path, caplog):
   (tmp_path / 'readme.txt').write_text('')
   (tmp_path / '.DS_Store').write_text('')
   assert read_files.read_folder('d', str(tmp_path), 8).classes == ('a', 'b')
-  assert '1 files are no pictures' in caplog.text
+  assert '1 files are not pictures' in caplog.text
   assert 'readme.txt' in caplog.text
 
 
@@ -77,7 +77,7 @@ def test_flat_pictures_have_no_labels(tmp_path, caplog):
   domain = read_files.read_folder('d', str(tmp_path), 8)
   assert domain.labels is None
   assert domain.examples == ('x.png', 'y.png')
-  assert f'{tmp_path}: 3 files are no pictures of the kinds read' in caplog.text
+  assert f'{tmp_path}: 3 files are not pictures of the kinds' in caplog.text
   assert 'notes.txt, y.tif, z.gif' in caplog.text
 
 

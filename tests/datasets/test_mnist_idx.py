@@ -19,7 +19,7 @@ def test_every_layout(tmp_path, folder, compress):
   builder = made_up_files.build('mnist_idx', manual_dir, tmp_path / 'data')
   for split, (images, labels) in arrays.items():
     examples = made_up_files.examples(builder, split)
-    # Black all round, the digit in the middle, the channels alike.
+    # Black all around, the digit in the middle, the channels equal.
     expected = np.zeros((len(images), 32, 32, 3), np.uint8)
     expected[:, 2:30, 2:30] = images[..., np.newaxis]
     truth = {

@@ -134,12 +134,12 @@ def test_other_files_among_the_pictures_are_named(tmp_path, caplog):
   tree = made_up_files.pack(files, 'tar', tmp_path, 'mnist_m')
   with caplog.at_level(logging.WARNING):
     assert len(list(original.generate(tree, 'train'))) == 12
-  assert '1 files are no pictures' in caplog.text
+  assert '1 files are not pictures' in caplog.text
   assert 'Thumbs.db' in caplog.text
 
 
 def _real_members(count):
-  """The first pictures of the real archive, read by tarfile alone."""
+  """Reads the first pictures of the real archive, by tarfile alone."""
   with tarfile.open(made_up_files.real('mnist_m', 'mnist_m.tar')) as archive:
     for info in archive:
       match = re.fullmatch(r'.*mnist_m_train/(\d{8})\.png', info.name)
@@ -212,7 +212,7 @@ def test_rebuilt_is_the_absolute_difference_with_a_patch(tmp_path, monkeypatch):
 
 
 def _is_blend(image, drawing, photographs):
-  """Whether image = |patch − 255·ink| for a patch of any photograph."""
+  """Returns whether image = |patch − 255·ink| for a patch of any photograph."""
   digit = 255 * (np.pad(drawing, 2) > 0)[..., np.newaxis].astype(int)
   patch = np.abs(image.astype(int) - digit).astype(np.uint8)
   return any(

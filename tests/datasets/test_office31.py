@@ -126,7 +126,7 @@ def test_a_folder_that_is_no_class_is_refused(tmp_path):
   files = made_up_files.office31_files()
   files['office31/amazon/images/teapot/frame_0001.jpg'] = b''
   made_up_files.pack(files, 'zip', tmp_path, 'office31')
-  with pytest.raises(UserError, match="'teapot' is none of the classes"):
+  with pytest.raises(UserError, match="'teapot' is not one of the classes"):
     _build(tmp_path)
   assert sum(_count_labels(_build(tmp_path, 'dslr')).values()) == 6
 
@@ -157,7 +157,7 @@ def test_a_picture_in_no_class_is_refused(tmp_path):
   files = made_up_files.office31_files()
   files['office31/amazon/images/frame_0001.jpg'] = b''
   made_up_files.pack(files, 'tar', tmp_path, 'office31')
-  with pytest.raises(UserError, match="'images' is none of the classes"):
+  with pytest.raises(UserError, match="'images' is not one of the classes"):
     _build(tmp_path)
 
 

@@ -83,6 +83,7 @@ cli_utils.make_flags_parser(build.Args, '')(sys.argv).execute()
   assert len(loaded) == 3
 
 
+@pytest.mark.slow
 def test_reading_is_silent_and_asks_no_network(tmp_path):
   """Standard error stays empty, and any connection would raise."""
   made_up_files.write_reviews(tmp_path / 'amazon.npz')

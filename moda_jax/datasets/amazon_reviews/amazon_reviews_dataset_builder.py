@@ -1,4 +1,4 @@
-"""TFDS builder of Amazon Reviews: 5000 word counts a review, four domains."""
+"""TFDS builder of Amazon Reviews: 5000 word counts per review, four domains."""
 
 import os
 import pathlib
@@ -102,7 +102,7 @@ def _find(manual_dir: os.PathLike[str]) -> pathlib.Path:
 
 
 def find_sources(manual_dir: os.PathLike[str]) -> dict[str, manual.Source]:
-  """What is in `manual_dir`, or `MissingFile`."""
+  """Returns what is in `manual_dir`, or raises `MissingFile`."""
   path = _find(manual_dir)
   digest = checksums.sha256(path)
   source = manual.Source(
@@ -114,7 +114,7 @@ def find_sources(manual_dir: os.PathLike[str]) -> dict[str, manual.Source]:
 
 
 def read_arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
-  """The sparse matrix [features, reviews], labels and offsets, checked."""
+  """Reads the sparse matrix [features, reviews], labels, offsets; checked."""
   arrays = {
     name: array.ravel()
     for name, array in raw_arrays.read_npz(path, _ARRAYS).items()
@@ -158,7 +158,7 @@ def _check_entries(path: pathlib.Path, arrays: dict[str, np.ndarray]) -> None:
 def _to_whole(
   path: pathlib.Path, name: str, array: np.ndarray, low: int, high: int
 ) -> np.ndarray:
-  """The array as int64, whatever type of number the file has it in."""
+  """Returns the array as int64, whatever type of number the file has."""
   wrong = (array < low) | (array > high) | (array != np.floor(array))
   if wrong.any():
     raise UserError(

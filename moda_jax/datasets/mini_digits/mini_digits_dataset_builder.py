@@ -23,7 +23,7 @@ split of one domain occurs in the training split of any. The feature `drawing`
 identifies it. In `mnistm`, the test split also has other photographs than the
 training split, and in `synth` other fonts.
 
-The packages tell the licences of what they carry; scikit-learn's photographs
+The packages state the licences of what they carry; scikit-learn's photographs
 (china.jpg, flower.jpg) are CC BY 2.0, see the README beside them.
 """
 
@@ -36,7 +36,7 @@ _DOMAINS = {
 
 
 class Builder(tfds.core.GeneratorBasedBuilder):
-  """Mini digits, one config a domain: `tfds.load('mini_digits/mnistm')`."""
+  """Mini digits, one config per domain: `tfds.load('mini_digits/mnistm')`."""
 
   MADE_LOCALLY = True  # on first use, from installed packages
   VERSION = tfds.core.Version('1.0.0')

@@ -67,7 +67,7 @@ class Builder(tfds.core.GeneratorBasedBuilder):
 
 
 def _find(manual_dir: os.PathLike[str]) -> dict[str, pathlib.Path]:
-  """The files by keys such as 'train-images', compressed or not."""
+  """Finds the files, compressed or not, by keys such as 'train-images'."""
   wanted = {
     f'{prefix}-{part}': [
       f'{prefix}-{part}{separator}idx{rank}-ubyte{suffix}'
@@ -83,7 +83,7 @@ def _find(manual_dir: os.PathLike[str]) -> dict[str, pathlib.Path]:
 def read_split(
   manual_dir: os.PathLike[str], split: str
 ) -> tuple[np.ndarray, np.ndarray]:
-  """Images uint8 [N, 28, 28] and labels [N], checked."""
+  """Reads images uint8 [N, 28, 28] and labels [N], checked."""
   files = _find(manual_dir)
   image_file = files[f'{_PREFIXES[split]}-images']
   label_file = files[f'{_PREFIXES[split]}-labels']
@@ -104,7 +104,7 @@ def read_split(
 
 
 def find_sources(manual_dir: os.PathLike[str]) -> dict[str, manual.Source]:
-  """What is in `manual_dir`, or `MissingFile`."""
+  """Returns what is in `manual_dir`, or raises `MissingFile`."""
   files = _find(manual_dir)
   sources = {}
   for split, prefix in _PREFIXES.items():

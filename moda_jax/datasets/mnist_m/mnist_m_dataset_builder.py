@@ -12,7 +12,7 @@ from moda_jax.datasets.mnist_m import original, rebuilt
 
 INSTRUCTIONS = (
   'MNIST-M: put mnist_m.tar.gz, or what it unpacks to, into manual_dir or its '
-  'folder mnist_m/ (http://yaroslav.ganin.net/ tells where it is; others had '
+  'folder mnist_m/ (http://yaroslav.ganin.net/ says where it is; others got '
   'it from https://drive.google.com/drive/folders/0B_tExHiYS-0vR2dNZEU4NGlSSW8).'
 )
 
@@ -88,7 +88,7 @@ def _find(manual_dir: os.PathLike[str]) -> pathlib.Path:
 def find_sources(
   manual_dir: os.PathLike[str], config: str
 ) -> dict[str, manual.Source]:
-  """What is in `manual_dir`, or `MissingFile`."""
+  """Returns what is in `manual_dir`, or raises `MissingFile`."""
   if config == 'rebuilt':
     mnist_idx_dataset_builder.find_sources(manual_dir)  # or MissingFile
     tree = rebuilt.find_photographs(manual_dir)

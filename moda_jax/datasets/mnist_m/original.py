@@ -20,13 +20,14 @@ _LINE = re.compile(r'(\S+\.png)\s+(\d+)')
 
 
 def generate(tree: pathlib.Path, split: str) -> digits.Examples:
-  """Examples of a split, from an archive or unpacked folder.
+  """Yields examples of a split, from an archive or unpacked folder.
 
   Keys are the files' names, so both give the same data set.
   """
   labels = read_labels(tree, split)
   waiting = set(labels)
-  errors, others = [], []
+  errors: list[UserError | str] = []
+  others = []
   for member in archives.iter_members(tree, ENTRIES):
     folder, name = ('', *member.parts)[-2:]
     if folder != f'mnist_m_{split}':
@@ -49,7 +50,7 @@ def generate(tree: pathlib.Path, split: str) -> digits.Examples:
 
 
 def _read(member: archives.Member) -> bytes | np.ndarray:
-  """The picture; a PNG's own bytes where they can serve."""
+  """Returns the picture; a PNG's own bytes where they can be used."""
   data = member.read()
   image = images.decode(data, member.name)
   if image.size != (digits.SIZE, digits.SIZE):
@@ -63,7 +64,7 @@ def _read(member: archives.Member) -> bytes | np.ndarray:
 
 
 def read_labels(tree: pathlib.Path, split: str) -> dict[str, int]:
-  """Label by file name."""
+  """Returns the labels by file name."""
   file = f'mnist_m_{split}_labels.txt'
   for member in archives.iter_members(tree, ENTRIES):
     if member.parts[-1] == file:
@@ -79,7 +80,7 @@ def _parse_labels(content: bytes, place: str) -> dict[str, int]:
     if match is None or match[1] in labels:
       raise UserError(
         f'{place}, line {number}: {line[:80]!r} is not `name.png label` with '
-        'a name of its own.'
+        'a unique name.'
       )
     labels[match[1]] = int(match[2])
   digits.check_labels(np.array([*labels.values()]), 0, 9, place)

@@ -1,8 +1,9 @@
-"""MNIST-M made anew from MNIST and photographs, by the published recipe.
+"""MNIST-M rebuilt from MNIST and photographs, by the published recipe.
 
 |patch − digit| for each channel, where the digit is 255 wherever MNIST has any
-ink. So are the originals: each one looked at, on plain ground, is MNIST's
-image of the same number, inverted exactly where that is above zero.
+ink. The originals are made the same way: each one that was examined, on plain
+ground, is MNIST's image of the same number, inverted exactly where that is
+above zero.
 """
 
 import itertools
@@ -27,7 +28,7 @@ SEED = 20_240_105
 
 
 def find_photographs(manual_dir: os.PathLike[str]) -> pathlib.Path:
-  """The folder or archive `photographs`, or `MissingFile`."""
+  """Finds the folder or archive `photographs`, or raises `MissingFile`."""
   folder = pathlib.Path(manual_dir, 'photographs')
   suffixes = ('', *archives.ARCHIVE_SUFFIXES)
   for path in (folder.with_name(folder.name + suffix) for suffix in suffixes):
@@ -37,7 +38,7 @@ def find_photographs(manual_dir: os.PathLike[str]) -> pathlib.Path:
 
 
 def generate(manual_dir: os.PathLike[str], split: str) -> digits.Examples:
-  """Examples of a split; keys are the originals' file names."""
+  """Yields examples of a split; keys are the originals' file names."""
   drawings, labels = mnist.read_split(manual_dir, split)
   drawings, labels = drawings[: COUNTS[split]], labels[: COUNTS[split]]
   tree = find_photographs(manual_dir)
@@ -75,7 +76,7 @@ def list_photographs(tree: pathlib.Path) -> dict[str, int]:
 
 
 def choose_places(split: str, count: int) -> np.ndarray:
-  """Photograph, top and left for each digit, as shares of 1: [count, 3]."""
+  """Draws photograph, top and left for each digit, in 0..1: [count, 3]."""
   rng = np.random.RandomState([SEED, list(COUNTS).index(split)])
   return rng.uniform(size=(count, 3))
 
@@ -91,14 +92,14 @@ def _read(member: archives.Member) -> np.ndarray:
 
 
 def cut_patch(photograph: np.ndarray, place: np.ndarray) -> np.ndarray:
-  """The patch [32, 32, 3] at `place`: top and left as shares of the room."""
+  """Cuts [32, 32, 3] at `place`: top and left as shares of the room."""
   room = np.array(photograph.shape[:2]) - digits.SIZE + 1
   top, left = (place * room).astype(int)
   return photograph[top : top + digits.SIZE, left : left + digits.SIZE]
 
 
 def blend(patch: np.ndarray, drawing: np.ndarray) -> np.ndarray:
-  """|patch − digit|.
+  """Returns |patch − digit|.
 
   Args:
     patch: uint8 [32, 32, 3].

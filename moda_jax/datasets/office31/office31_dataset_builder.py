@@ -52,7 +52,7 @@ SIZE = 256
 INSTRUCTIONS = (
   'Office-31: put the archive of it (domain_adaptation_images.tar.gz or '
   'another .tar, .tar.gz or .zip with <domain>/images/<class>/*.jpg inside; '
-  'https://faculty.cc.gatech.edu/~judy/domainadapt/ tells where it is), or '
+  'https://faculty.cc.gatech.edu/~judy/domainadapt/ says where it is), or '
   'what it unpacks to, into manual_dir or its folder office31/.'
 )
 
@@ -105,7 +105,8 @@ class Builder(tfds.core.GeneratorBasedBuilder):
     self, tree: pathlib.Path
   ) -> Iterator[tuple[str, dict[str, Any]]]:
     domain = self.builder_config.name
-    total, errors, others, seen = 0, [], [], set()
+    total, others, seen = 0, [], set()
+    errors: list[UserError | str] = []
     for member in archives.iter_members(tree, DOMAINS):
       folder = class_folder(member, domain)
       if folder is None:
@@ -133,7 +134,7 @@ class Builder(tfds.core.GeneratorBasedBuilder):
 
 
 def class_folder(member: archives.Member, domain: str) -> str | None:
-  """Of `…/<domain>/[images/]<class>/<file>` the class; None of another path."""
+  """Returns the class in `…/<domain>/[images/]<class>/<file>`, or None."""
   folders = list(member.parts[:-1])
   if len(folders) > 2 and folders[-2] == 'images':
     folders.pop(-2)
@@ -143,14 +144,14 @@ def class_folder(member: archives.Member, domain: str) -> str | None:
 def _check_class(member: archives.Member, folder: str) -> str:
   if folder not in CLASSES:
     raise UserError(
-      f'{member.name}: {folder!r} is none of the classes of Office-31, '
+      f'{member.name}: {folder!r} is not one of the classes of Office-31, '
       f'which are {", ".join(CLASSES)}.'
     )
   return folder
 
 
 def to_256(data: bytes, name: str) -> bytes:
-  """The picture at 256×256 as a file; unchanged bytes where it is that."""
+  """Resizes a picture file to 256×256; leaves an RGB JPEG of that size."""
   image = images.decode(data, name)
   if image.size == (SIZE, SIZE) and (image.format, image.mode) == (
     'JPEG',
@@ -175,7 +176,7 @@ def _find(manual_dir: os.PathLike[str]) -> pathlib.Path:
 
 
 def _is_unpacked(root: pathlib.Path) -> bool:
-  """Whether a domain is there: more than a folder that is called like one."""
+  """Returns whether a domain is there, not just a folder with its name."""
   return any(
     (root / domain / folder).is_dir()
     for domain in DOMAINS
@@ -184,7 +185,7 @@ def _is_unpacked(root: pathlib.Path) -> bool:
 
 
 def find_sources(manual_dir: os.PathLike[str]) -> dict[str, manual.Source]:
-  """What is in `manual_dir`, or `MissingFile`."""
+  """Returns what is in `manual_dir`, or raises `MissingFile`."""
   tree = _find(manual_dir)
   file = manual.relative(tree, manual_dir)
   return {

@@ -64,7 +64,7 @@ def _find(manual_dir: os.PathLike[str]) -> dict[str, pathlib.Path]:
 
 
 def find_sources(manual_dir: os.PathLike[str]) -> dict[str, manual.Source]:
-  """What is in `manual_dir`, or `MissingFile`."""
+  """Returns what is in `manual_dir`, or raises `MissingFile`."""
   sources = {}
   for split, path in _find(manual_dir).items():
     digest = checksums.sha256(path)

@@ -19,7 +19,7 @@ _SPLITS = ('train', 'test')
 
 
 def draw(split: str, index: int) -> np.ndarray:
-  """Image number `index` of a split, uint8 [32, 32, 3]; shows index % 10."""
+  """Draws image `index` of a split, uint8 [32, 32, 3]; it shows index % 10."""
   rng = np.random.RandomState([SEED, _SPLITS.index(split), index])
   number = font_digits.choose_number(rng, index % 10)
   return font_digits.print_number(number, digits.SIZE)

@@ -17,12 +17,12 @@ COUNTS = {'train': 50_000, 'test': 10_000}
 def generate(
   split: str, count: int | None = None, processes: int | None = None
 ) -> digits.Examples:
-  """Examples of a split, the same whatever the number of processes.
+  """Yields examples of a split, the same whatever the number of processes.
 
   Args:
     split: 'train' or 'test'.
-    count: that many instead of `COUNTS[split]`.
-    processes: that many instead of one a core.
+    count: how many examples, instead of `COUNTS[split]`.
+    processes: how many, instead of one per core.
   """
   count = COUNTS[split] if count is None else count
   processes = (os.cpu_count() or 1) if processes is None else processes
@@ -46,9 +46,9 @@ def generate(
 def _worker(
   split: str, first: int, stop: int, step: int
 ) -> Iterator[subprocess.Popen]:
-  """Started anew, not forked: TensorFlow's threads would not survive it.
+  """Starts a new process: TensorFlow's threads would not survive a fork.
 
-  Nor by `multiprocessing`, which would run the user's script a second time.
+  `multiprocessing` is not used: it would run the user's script a second time.
   """
   program = f'import {draw.__name__} as draw; draw.main()'
   process = subprocess.Popen(
@@ -65,9 +65,11 @@ def _worker(
 
 
 def _read_png(worker: subprocess.Popen) -> bytes:
-  header = worker.stdout.read(draw.LENGTH.size)
+  stream = worker.stdout
+  assert stream is not None  # `_worker` asks for it
+  header = stream.read(draw.LENGTH.size)
   size = draw.LENGTH.unpack(header)[0] if header else 0
-  png = worker.stdout.read(size)
+  png = stream.read(size)
   if not png or len(png) < size:
-    raise RuntimeError(f'{" ".join(worker.args)} ended early.')
+    raise RuntimeError(f'{worker.args!r} ended early.')
   return png

@@ -78,7 +78,7 @@ def _find(manual_dir: os.PathLike[str]) -> dict[str, pathlib.Path]:
 
 
 def find_sources(manual_dir: os.PathLike[str]) -> dict[str, manual.Source]:
-  """What is in `manual_dir`, or `MissingFile`."""
+  """Returns what is in `manual_dir`, or raises `MissingFile`."""
   return {
     split: manual.Source(
       file=manual.relative(path, manual_dir), sha256=checksums.sha256(path)
@@ -88,6 +88,6 @@ def find_sources(manual_dir: os.PathLike[str]) -> dict[str, manual.Source]:
 
 
 def regenerated_sources() -> dict[str, manual.Source]:
-  """That the regenerated set comes from no file."""
+  """Returns the fonts and the seed: the regenerated set needs no files."""
   source = manual.Source(file=f'fonts, seed {draw.SEED}', sha256='')
   return dict.fromkeys(_SPLITS, source)

@@ -1,0 +1,95 @@
+"""Options of the data and of its views."""
+
+import dataclasses
+from typing import Any
+
+from moda_jax.config import not_allowed, option
+from moda_jax.errors import UserError
+
+
+@dataclasses.dataclass(frozen=True)
+class DataOptions:
+  """What is trained on and evaluated.
+
+  Attributes:
+    sources: the names of the labelled domains.
+    target: the name of the unlabelled one.
+    datasets: what serves each domain: names of TFDS data sets separated by
+      commas, of which the first one that is prepared is taken; or a folder or
+      file, `folder:PATH` or `npz:PATH`.
+    data_dir: where TFDS keeps data sets; its own default if empty.
+    samples: how many training examples are drawn from each domain; 0 takes all.
+    evaluate_on: the target's 'test_split', its training examples themselves
+      ('target'), or those that were not drawn ('undrawn').
+    image_size: what images are brought to; 0 takes them as they are.
+    features: of words: 'counts', or 'tfidf'.
+    batch_size: examples of each domain in a mini-batch.
+  """
+
+  sources: tuple[str, ...] = option(())
+  target: str = option('')
+  datasets: Any = None
+  data_dir: str = option('')
+  samples: int = option(0, least=0)
+  evaluate_on: str = option(
+    'test_split', choices=('test_split', 'target', 'undrawn')
+  )
+  image_size: int = option(0, least=0)
+  features: str = option('counts', choices=('counts', 'tfidf'))
+  batch_size: int = option(8, least=1)
+
+  def __post_init__(self):
+    if not self.sources:
+      raise not_allowed('config.data.sources', self.sources, 'not empty')
+    if len(set(self.sources)) < len(self.sources):
+      raise UserError(
+        f'config.data.sources = {self.sources} names a domain twice.'
+      )
+    if self.target in self.sources:
+      raise UserError(
+        f"config.data.target = '{self.target}' is among config.data.sources = "
+        f'{self.sources}; the target must be another domain.'
+      )
+    for name in (*self.sources, self.target):
+      if name not in self.datasets:
+        raise UserError(
+          f"config.data names the domain '{name}', which config.data.datasets "
+          f'does not have; it has {", ".join(sorted(self.datasets))}.'
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class ViewOptions:
+  """How images are distorted.
+
+  Attributes:
+    weak_augment: whether the weak view shifts and rotates: for methods with a
+      strong view, as in the paper ('auto'), for all ('always') or 'never'.
+    weak_rotation: the largest angle in degrees, either way.
+    weak_translation: the largest shift as a part of the side, either way.
+    weak_flip: whether images are mirrored at random, for all methods.
+    strong: the name of the strong view, see `data.views.STRONG_VIEWS`.
+    randaugment_n: how many operations are applied to each image.
+    randaugment_min: the least magnitude, of 30.
+    randaugment_max: the largest.
+    randaugment_exclude: names of operations that are not used.
+    cutout: whether the cutout comes 'first' or 'last'.
+  """
+
+  weak_augment: str = option('auto', choices=('auto', 'always', 'never'))
+  weak_rotation: float = option(5.0, least=0, most=180)
+  weak_translation: float = option(0.125, least=0, most=1)
+  weak_flip: bool = option(False)
+  strong: str = option('randaugment')
+  randaugment_n: int = option(2, least=1)
+  randaugment_min: int = option(3, least=0, most=30)
+  randaugment_max: int = option(10, least=0, most=30)
+  randaugment_exclude: tuple[str, ...] = option(())
+  cutout: str = option('first', choices=('first', 'last'))
+
+  def __post_init__(self):
+    if self.randaugment_min > self.randaugment_max:
+      raise UserError(
+        f'config.views.randaugment_min = {self.randaugment_min} is above '
+        f'config.views.randaugment_max = {self.randaugment_max}.'
+      )

@@ -1,0 +1,123 @@
+"""The weak and the strong view of images at a step, as a config says.
+
+A strong view is a function of `[N, H, W, 3]` bytes, a seed for the images, one
+for the mini-batch, and the options; `strong_view` adds one to `STRONG_VIEWS`
+under its name.
+"""
+
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from moda_jax.data import randaugment as randaugment_lib
+from moda_jax.data import seeds, weak
+from moda_jax.data.options import ViewOptions
+from moda_jax.errors import UserError
+
+StrongView = Callable[[tf.Tensor, tf.Tensor, tf.Tensor, ViewOptions], tf.Tensor]
+STRONG_VIEWS: dict[str, StrongView] = {}
+
+
+def strong_view(view: StrongView) -> StrongView:
+  """Registers a function as the strong view of its name."""
+  STRONG_VIEWS[view.__name__] = view
+  return view
+
+
+@strong_view
+def none(
+  images: tf.Tensor,
+  seed: tf.Tensor,
+  batch_seed: tf.Tensor,
+  options: ViewOptions,
+) -> tf.Tensor:
+  """Leaves images as they are."""
+  del seed, batch_seed, options
+  return images
+
+
+@strong_view
+def randaugment(
+  images: tf.Tensor,
+  seed: tf.Tensor,
+  batch_seed: tf.Tensor,
+  options: ViewOptions,
+) -> tf.Tensor:
+  """Applies RandAugment with one magnitude per mini-batch, and a cutout."""
+  magnitude = randaugment_lib.draw_magnitude(
+    batch_seed, options.randaugment_min, options.randaugment_max
+  )
+  return randaugment_lib.randaugment(
+    images,
+    seed,
+    n=options.randaugment_n,
+    magnitude=magnitude,
+    exclude=tuple(options.randaugment_exclude),
+    cutout=options.cutout,
+  )
+
+
+def check_views(options: ViewOptions) -> None:
+  """Refuses views and operations that do not exist."""
+  randaugment_lib.check_exclude(options.randaugment_exclude)
+  if options.strong not in STRONG_VIEWS:
+    raise UserError(
+      f"config.views.strong = '{options.strong}' is unknown; allowed are "
+      f'{", ".join(STRONG_VIEWS)}.'
+    )
+
+
+class Views:
+  """The views of images at a step; what is not images stays as it is."""
+
+  def __init__(self, options: ViewOptions, seed: int, augment_weak: bool):
+    """Prepares the views.
+
+    Args:
+      options: how images are distorted.
+      seed: the run's.
+      augment_weak: whether the weak view shifts and rotates, where the options
+        leave that to the method.
+    """
+    self._options = options
+    self._augment_weak = {'always': True, 'never': False}.get(
+      options.weak_augment, augment_weak
+    )
+    self._weak_seed = seeds.stream(seed, 'weak view')
+    self._strong_seed = seeds.stream(seed, 'strong view')
+    self._batch_seed = seeds.stream(seed, 'magnitude')
+
+  def weak(self, images: tf.Tensor, step: tf.Tensor) -> tf.Tensor:
+    """Returns the weak view of `[D, B, H, W, 3]`, one draw per image."""
+    options = self._options
+    distorted = self._augment_weak or options.weak_flip
+    if not _are_images(images) or not distorted:
+      return images
+    shape = tf.shape(images)
+    view = weak.weak_view(
+      tf.reshape(images, tf.concat([[-1], shape[2:]], 0)),  # [D·B, H, W, 3]
+      seeds.fold_in(self._weak_seed, step),
+      rotation=options.weak_rotation if self._augment_weak else 0.0,
+      translation=options.weak_translation if self._augment_weak else 0.0,
+      flip=options.weak_flip,
+    )
+    return tf.reshape(view, shape)
+
+  def strong(self, images: tf.Tensor, step: tf.Tensor) -> tf.Tensor:
+    """Returns the strong view of `[B, H, W, 3]`.
+
+    Features that are not images come as they are: for them the strong view is
+    made within the network, see `Networks.dropout_range`.
+    """
+    if not _are_images(images):
+      return images
+    return STRONG_VIEWS[self._options.strong](
+      images,
+      seeds.fold_in(self._strong_seed, step),
+      seeds.fold_in(self._batch_seed, step),
+      self._options,
+    )
+
+
+def _are_images(inputs: tf.Tensor) -> bool:
+  return inputs.dtype == tf.uint8
