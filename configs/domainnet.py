@@ -9,14 +9,16 @@ on DomainNet, and none were measured here. TFDS downloads and prepares it:
   python -c 'import tensorflow_datasets as tfds; tfds.load("domainnet/clipart")'
 
 and likewise infograph, painting, quickdraw, real and sketch. Images are held in
-memory, 49 KB each at 128 × 128: samples=20000 draws so many a domain, but all
-are read.
+memory, 49 KB each at 128 × 128: samples=20000 draws that many per domain, but
+all are read.
 """
 
 import ml_collections
 
-from configs import office31
-from moda_jax import config as config_lib
+from moda_jax.config import import_beside
+from moda_jax.training import config_files
+
+office31 = import_beside(__file__, 'office31')
 
 DATASETS = {
   name: f'domainnet/{name}'
@@ -35,10 +37,10 @@ def get_config(argument: str = 'clipart') -> ml_collections.ConfigDict:
   """Returns the config for `<target>[,key=value…]`."""
   config = office31.office31_config()
   config.experiment = 'domainnet'
-  config.datasets = DATASETS
-  config.test = 'split'
-  config.image_size = 128
-  config.eval_every = config.checkpoint_every = 5000
-  return config_lib.apply_argument(
+  config.data.datasets = DATASETS
+  config.data.evaluate_on = 'test_split'
+  config.data.image_size = 128
+  config.run.eval_every = config.run.checkpoint_every = 5000
+  return config_files.apply_argument(
     config, argument, DATASETS, 'configs/domainnet.py'
   )

@@ -20,7 +20,7 @@ others are learned.
 
 import ml_collections
 
-from moda_jax import config as config_lib
+from moda_jax.training import config_files
 
 DATASETS = {
   'mnist': 'mini_digits/mnist',
@@ -32,21 +32,21 @@ DATASETS = {
 
 def get_config(argument: str = 'mnistm') -> ml_collections.ConfigDict:
   """Returns the config for `<target>[,key=value…]`."""
-  config = config_lib.base_config()
+  config = config_files.base_config()
   config.experiment = 'mini digits'
-  config.datasets.update(DATASETS)
-  config.network = 'digits'
-  config.width = 0.25
-  config.mu_d, config.mu_s, config.mu_c = 0.0024, 1.9, 0.776
+  config.data.datasets.update(DATASETS)
+  config.network.name = 'digits'
+  config.network.width = 0.25
+  config.objective.update(mu_d=0.0024, mu_s=1.9, mu_c=0.776)
   config.search.mu_d = (1e-4, 3e-2)
   config.search.mu_s = (0.3, 3.0)
   config.search.mu_c = (0.1, 1.0)
-  config.randaugment_exclude = ('FlipX',)
-  config.batch_size = 16
-  config.steps = 3000
-  config.learning_rate = 1.0
-  config.beta_rate = 0.1
-  config.eval_every = config.checkpoint_every = 500
-  return config_lib.apply_argument(
+  config.views.randaugment_exclude = ('FlipX',)
+  config.data.batch_size = 16
+  config.run.steps = 3000
+  config.optimizer.learning_rate = 1.0
+  config.optimizer.beta_rate = 0.1
+  config.run.eval_every = config.run.checkpoint_every = 500
+  return config_files.apply_argument(
     config, argument, DATASETS, 'configs/mini.py'
   )

@@ -1,27 +1,41 @@
-"""Command lines: flags, configs, and mistakes that end in one message."""
+"""Command lines: flags, help, and mistakes that end in one message."""
 
 import ctypes
+import importlib
 import logging
-import re
 import sys
 from collections.abc import Callable, Sequence
 
 import absl.logging
 from absl import app, flags
 
-from moda_jax.errors import Interrupted, RunEnd, UserError
+from moda_jax.errors import CommandEnd, Interrupted, UserError
 
-# Of mallopt, see its manual page.
+# Parameters of mallopt, see its manual page.
 _M_TRIM_THRESHOLD, _M_MMAP_MAX, _M_ARENA_MAX = -1, -4, -8
 _NEVER = 2**31 - 1
+# What parses the flags of commands with a --config, see `run`.
+CONFIG_PARSER = 'moda_jax.training.config_flags:parse_flags'
+_HELP = ('-h', '--help', '-help', '--helpfull', '-?')
 
 
-def run(main: Callable[[], None]) -> None:
+def run(
+  main: Callable[[], object], parser: str = 'absl.app:parse_flags_with_usage'
+) -> None:
   """Parses the flags, calls `main`, and exits with the status of its end.
 
   A mistake of the user ends in its message on the standard error stream and in
-  a status other than 0, without a stack trace.
+  a status other than 0, without a stack trace. --help prints the module's
+  docstring and its own flags, before anything else is looked at.
+
+  Args:
+    main: what the command does.
+    parser: the function that parses flags, as `module:name`; it is imported
+      only if no help is asked for.
   """
+  if any(argument in _HELP for argument in sys.argv[1:]):
+    end_by_message(lambda: print(describe_command(), flush=True))
+    sys.exit(0)
   keep_freed_memory()
   log_to_stdout()
 
@@ -30,59 +44,35 @@ def run(main: Callable[[], None]) -> None:
       raise UserError(f'unexpected arguments {argv[1:]}; see --help.')
     main()
 
+  module, _, name = parser.partition(':')
+  parse_flags = getattr(importlib.import_module(module), name)
+  end_by_message(lambda: app.run(start, flags_parser=parse_flags))
+
+
+def end_by_message(main: Callable[[], object]) -> None:
+  """Calls `main`; what ends it early becomes a message and an exit status."""
   try:
-    app.run(start, flags_parser=_parse_flags)
-  except RunEnd as end:
+    main()
+  except CommandEnd as end:
     print(end, file=sys.stderr)
     sys.exit(end.status)
+  except BrokenPipeError:  # whoever read the output has seen enough
+    sys.stderr.close()
+    sys.exit(1)
   except KeyboardInterrupt:  # before or after training, which handles its own
     print('interrupted', file=sys.stderr)
     sys.exit(Interrupted.status)
 
 
-def _parse_flags(argv: list[str]) -> list[str]:
-  """Parses flags; config flags report some mistakes as other exceptions."""
-  try:
-    remaining = app.parse_flags_with_usage(argv)
-  except (AttributeError, KeyError) as error:
-    raise UserError(_describe_unknown_fields(argv)) from error
-  except ImportError as error:
-    raise UserError(
-      f'--config: the config file cannot be used: {error}. Configs that build '
-      'on others are to be used from the folder that holds configs/.'
-    ) from error
-  except SyntaxError as error:
-    raise UserError(
-      f'--config: {error.filename} is no Python file of a config: {error.msg}.'
-    ) from error
-  if 'config' in flags.FLAGS:
-    try:
-      # A config file that is not there is told of only when it is looked at.
-      _ = flags.FLAGS.config.keys()
-    except OSError as error:
-      raise UserError(
-        f'--config={flags.FLAGS["config"].config_filename}: no such config '
-        'file, or unreadable.'
-      ) from error
-  return remaining
-
-
-def _describe_unknown_fields(argv: list[str]) -> str:
-  given = re.search(r'--?config[= ](\S+)', ' '.join(argv))
-  config = flags.FLAGS['config'].parser.parse(given.group(1))
-  overrides = re.findall(r'--config\.([^\s=]+)', ' '.join(argv))
-  unknown = [name for name in overrides if not _has_field(config, name)]
-  names = ', '.join(f'config.{name}' for name in unknown)
-  known = ', '.join(sorted(config))
-  return f'{names}: no such value in the config; it has {known}.'
-
-
-def _has_field(config: object, path: str) -> bool:
-  for name in path.split('.'):
-    if not hasattr(config, 'keys') or name not in config:
-      return False
-    config = config[name]
-  return True
+def describe_command() -> str:
+  """Returns the help of the command that runs: its docstring and its flags."""
+  module = sys.modules['__main__']
+  lines = [(module.__doc__ or '').strip(), '', 'Flags:']
+  own = flags.FLAGS.flags_by_module_dict().get(sys.argv[0], [])
+  for flag in sorted(own, key=lambda flag: flag.name):
+    default = '' if flag.default in (None, []) else f' (default {flag.default})'
+    lines.append(f'  --{flag.name}: {flag.help}{default}')
+  return '\n'.join(lines)
 
 
 def log_to_stdout() -> None:
@@ -102,7 +92,7 @@ def keep_freed_memory() -> None:
   Where libc is not glibc, nothing changes.
 
   A step on CPUs frees the memory of its gradients. glibc gives blocks of that
-  size back to the system, which hands every page out anew at the next step:
+  size back to the system, which hands every page out again at the next step:
   more than half of a step where networks are large and batches small.
   """
   try:

@@ -1,174 +1,198 @@
-"""Configs: the values every experiment has, their arguments, their checks.
+"""Configs: options that layers declare, and arguments that set them.
 
-A file in `configs/` starts from `base_config`, sets what its experiment is,
-and hands the argument after its colon to `apply_argument`.
+A layer declares what it reads as a dataclass whose fields are made by `option`,
+with a default and the values allowed. A config is a `ConfigDict` of sections
+(`data`, `views`, `network`, `objective`, `optimizer`, `run`); each section is
+checked by the layer that reads it, through `read_section`.
 """
 
+import dataclasses
+import difflib
+import importlib.util
 import math
-from collections.abc import Iterable
+import os
+import pathlib
+import types
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import ml_collections
 
 from moda_jax.errors import UserError
 
-_BOOLEANS = {'true': True, 'false': False}
-_CHOICES = {
-  'weak': ('auto', 'always', 'never'),
-  'cutout': ('first', 'last'),
-  'test': ('split', 'target', 'rest'),
-  'features': ('counts', 'tfidf'),
-  'dtype': ('float32', 'bfloat16'),
-  'init': ('torch', 'he', 'lecun'),
+if TYPE_CHECKING:
+  from _typeshed import DataclassInstance
+
+SECTIONS = ('data', 'views', 'network', 'objective', 'optimizer', 'run')
+# What a section's name sets where it is used as a leaf: `network=digits`.
+_CHOSEN = {
+  'network': 'network.name',
+  'optimizer': 'optimizer.name',
+  'method': 'objective.method',
 }
+_BOOLEANS = {'true': True, 'false': False}
+Options = TypeVar('Options', bound='DataclassInstance')
 
 
-def base_config() -> ml_collections.ConfigDict:
-  """Returns every value with its default; an experiment overrides some."""
-  return ml_collections.ConfigDict(
-    {
-      'experiment': '',
-      'method': 'moda_fm',
-      'seed': 0,
-      'seeds': 1,  # how many train side by side, from `seed` on
-      # Domains. `datasets` gives the TFDS names that may serve a domain,
-      # separated by commas: the first one that is prepared is taken.
-      'sources': (),
-      'target': '',
-      'datasets': {},
-      'data_dir': '',  # TFDS's own default when empty
-      'samples': 0,  # random training examples a domain; 0 takes all
-      'test': 'split',  # or 'target', or its 'rest', see data/load.py
-      'image_size': 0,  # images are brought to it; 0 takes them as they are
-      'features': 'counts',  # of words; or 'tfidf'
-      # Networks. What follows the width is of resnet50 alone.
-      'network': '',
-      'width': 1.0,
-      'init': 'torch',  # or 'he', 'lecun', see models/layers.py
-      'pretrained': '',  # a file that moda_jax.models.pretrained wrote
-      'dtype': 'float32',  # what layers compute in; or 'bfloat16'
-      'remat': False,  # less memory for more time
-      'frozen_stages': 0,  # of the first three: kept as they are
-      # Objective.
-      'mu_d': 1e-2,
-      'mu_s': 0.2,
-      'mu_c': 0.1,
-      'tau': 0.9,
-      'alpha_hold': 0,  # steps that the source weights are held equal for
-      'alpha_floor': 0.3,  # moda_fm_floored: ε of (1 − ε) α + ε / M
-      'alpha_decay': 0.99,  # of the losses that weights are solved for on
-      'darn_gamma': 0.5,  # moda_fm_darn: one-hot at a lead of 1 / γ
-      'gamma': 10.0,  # MDAN's sharpness
-      'moe_weight': 0.8,  # of the mixture's losses; the experts have the rest
-      'moe_alignment': 0.0,
-      'moe_entropy': 0.1,
-      'moe_rank': 50,
-      'm3sda_weight': 5e-4,
-      # Ranges that a search draws from, log-uniformly.
-      'search': {},
-      # Views. The weak one shifts and rotates for methods with a strong one,
-      # as in the paper ('auto'), or for all ('always') or none ('never').
-      'weak': 'auto',
-      'weak_rotation': 5.0,
-      'weak_translation': 0.125,
-      'weak_flip': False,
-      'randaugment_n': 2,
-      'randaugment_min': 3,
-      'randaugment_max': 10,
-      'randaugment_exclude': (),
-      'cutout': 'first',
-      'dropout_min': 0.2,  # the strong view of features that are no images
-      'dropout_max': 0.8,
-      # Optimisation: AdaDelta. The first pattern found in a parameter's path
-      # gives the multiple of the learning rate that it moves by.
-      'batch_size': 8,  # a domain
-      'epochs': 0,  # of the largest domain
-      'steps': 0,  # instead of epochs
-      'learning_rate': 0.1,
-      'adadelta_rho': 0.9,
-      'adadelta_eps': 1e-6,
-      'rate_multipliers': (('.*', 1.0),),
-      'beta_rate': 1.0,  # the multiple for the source weights β
-      # The run.
-      'log_every': 100,
-      'eval_every': 1000,
-      'checkpoint_every': 1000,
-      'eval_batch_size': 500,
-    }
-  )
+def option(
+  default: Any,
+  *,
+  least: float | None = None,
+  above: float | None = None,
+  most: float | None = None,
+  below: float | None = None,
+  choices: tuple[str, ...] | None = None,
+) -> Any:
+  """Declares a field of an options dataclass, with the values allowed."""
+  limits = {'least': least, 'above': above, 'most': most, 'below': below}
+  metadata = {'limits': limits, 'choices': choices}
+  return dataclasses.field(default=default, metadata=metadata)
 
 
-def split_seeds(
-  config: ml_collections.ConfigDict,
-) -> list[ml_collections.ConfigDict]:
-  """Returns the configs of the single runs that `config.seeds` stands for."""
-  configs = []
-  for seed in range(config.seed, config.seed + config.seeds):
-    single = config.copy_and_resolve_references()
-    single.seed, single.seeds = seed, 1
-    configs.append(single)
-  return configs
+def defaults(*kinds: type) -> dict[str, Any]:
+  """Returns the options that any of the dataclasses declares, with defaults.
 
-
-def apply_argument(
-  config: ml_collections.ConfigDict,
-  argument: str,
-  targets: Iterable[str],
-  where: str,
-) -> ml_collections.ConfigDict:
-  """Sets target, sources and further values from `target[,key=value…]`.
-
-  Args:
-    config: changed in place and returned.
-    argument: what follows the colon in `--config=configs/digits.py:…`.
-    targets: the experiment's domains; those that are not the target become
-      the sources, in this order.
-    where: the config's name in messages.
+  The first one that declares an option gives its default.
   """
-  targets = tuple(targets)
-  target, *pairs = argument.split(',')
-  if target not in targets:
-    raise UserError(
-      f"{where}: unknown target '{target}'; allowed are {', '.join(targets)}."
-    )
-  config.target = target
-  config.sources = tuple(name for name in targets if name != target)
-  for pair in pairs:
-    key, equals, text = pair.partition('=')
-    _check_key(config, key, bool(equals), pair, where)
-    config[key] = _parse(text, config[key], f"{where}: '{pair}'")
-  choose_length(config, [pair.partition('=')[0] for pair in pairs])
-  return config
+  found: dict[str, Any] = {}
+  for kind in kinds:
+    for field in dataclasses.fields(kind):
+      found.setdefault(field.name, field.default)
+  return found
 
 
-def choose_length(
-  config: ml_collections.ConfigDict, given: Iterable[str]
-) -> None:
-  """Lets `steps` replace the config's `epochs`, or they its steps."""
-  length = {'steps', 'epochs'}
-  chosen = length & set(given)
-  if len(chosen) == 1:
-    (replaced,) = length - chosen
-    config[replaced] = 0
+def read_section(
+  kind: type[Options], values: Mapping[str, Any], section: str
+) -> Options:
+  """Returns the section's values as the dataclass, checked.
+
+  What the dataclass does not declare is not looked at.
+
+  Raises:
+    UserError: a value that is not allowed; names it, its place and the rest.
+  """
+  read = {}
+  for field in dataclasses.fields(kind):
+    value = values.get(field.name, field.default)
+    where = f'config.{section}.{field.name}'
+    read[field.name] = _check_value(value, field, where)
+  return kind(**read)
 
 
-def _check_key(
-  config: ml_collections.ConfigDict,
-  key: str,
-  has_value: bool,
-  pair: str,
-  where: str,
-) -> None:
-  allowed = sorted(
-    name
-    for name, value in config.items()
-    if isinstance(value, int | float | str) and name != 'target'
+def _check_value(value: Any, field: dataclasses.Field, where: str) -> Any:
+  kind = type(field.default)
+  if kind is float and type(value) is int:
+    value = float(value)
+  if kind in (bool, int, float, str) and type(value) is not kind:
+    raise not_allowed(where, value, f'of type {kind.__name__}')
+  choices = field.metadata.get('choices')
+  if choices and value not in choices:
+    raise not_allowed(where, value, f'one of {", ".join(choices)}')
+  limits = field.metadata.get('limits', {})
+  if kind in (int, float) and not _within(value, **limits):
+    raise not_allowed(where, value, _describe_limits(**limits))
+  return value
+
+
+def _within(
+  value: float,
+  least: float | None,
+  above: float | None,
+  most: float | None,
+  below: float | None,
+) -> bool:
+  return (
+    math.isfinite(value)
+    and abs(value) < 2**63
+    and (least is None or value >= least)
+    and (above is None or value > above)
+    and (most is None or value <= most)
+    and (below is None or value < below)
   )
-  if not has_value or key not in allowed:
-    raise UserError(
-      f"{where}: unknown argument '{pair}'; after the target stand "
-      f'key=value pairs separated by commas, with a key of '
-      f'{", ".join(allowed)}.'
-    )
+
+
+def _describe_limits(
+  least: float | None,
+  above: float | None,
+  most: float | None,
+  below: float | None,
+) -> str:
+  parts = []
+  if least is not None:
+    parts.append(f'{least} or more')
+  if above is not None:
+    parts.append(f'above {above}')
+  if most is not None:
+    parts.append(f'at most {most}')
+  if below is not None:
+    parts.append(f'below {below}')
+  return ', '.join(['a finite number', *parts])
+
+
+def not_allowed(where: str, value: Any, allowed: str) -> UserError:
+  """Returns the error for a value that the config may not have."""
+  return UserError(f'{where} = {value!r} is not allowed; it must be {allowed}.')
+
+
+def leaves(config: Mapping[str, Any]) -> Iterator[str]:
+  """Yields the full name of every value in the sections: `run.seed`."""
+  for section in SECTIONS:
+    for name in config[section]:
+      yield f'{section}.{name}'
+
+
+def full_name(config: Mapping[str, Any], name: str) -> str | None:
+  """Returns the one leaf that a short or full name means, if there is one.
+
+  `method`, `network` and `optimizer` mean the names chosen in their sections.
+  """
+  if name in _CHOSEN:
+    return _CHOSEN[name]
+  known = list(leaves(config))
+  if name in known:
+    return name
+  found = [leaf for leaf in known if leaf.partition('.')[2] == name]
+  return found[0] if len(found) == 1 else None
+
+
+def set_argument(
+  config: ml_collections.ConfigDict, pair: str, where: str
+) -> str:
+  """Sets `key=value` from a command line; returns the key's full name."""
+  key, equals, text = pair.partition('=')
+  name = full_name(config, key)
+  if not equals or name is None or not _is_plain(config, name):
+    raise _unknown_argument(config, pair, where)
+  section, leaf = name.split('.')
+  default = config[section][leaf]
+  config[section][leaf] = _parse(text, default, f"{where}: '{pair}'")
+  return name
+
+
+def _is_plain(config: Mapping[str, Any], name: str) -> bool:
+  section, leaf = name.split('.')
+  is_domain = name in ('data.target', 'data.sources')
+  return isinstance(config[section][leaf], int | float | str) and not is_domain
+
+
+def _unknown_argument(
+  config: Mapping[str, Any], pair: str, where: str
+) -> UserError:
+  allowed = sorted(
+    {_short(config, n) for n in leaves(config) if _is_plain(config, n)}
+    | set(_CHOSEN)
+  )
+  near = difflib.get_close_matches(pair.partition('=')[0], allowed, 1)
+  hint = f" Did you mean '{near[0]}'?" if near else ''
+  return UserError(
+    f"{where}: unknown argument '{pair}'; after the target come key=value "
+    f'pairs separated by commas; keys are {", ".join(allowed)}.{hint}'
+  )
+
+
+def _short(config: Mapping[str, Any], name: str) -> str:
+  leaf = name.partition('.')[2]
+  return leaf if full_name(config, leaf) == name else name
 
 
 def _parse(text: str, default: int | float | str, where: str) -> object:
@@ -184,113 +208,26 @@ def _parse(text: str, default: int | float | str, where: str) -> object:
     raise UserError(f"{where}: '{text}' is not {name}.") from None
 
 
-def check(config: ml_collections.ConfigDict) -> None:
-  """Refuses values that no run can start from, naming value and range."""
-  _check_numbers(config)
-  if (config.epochs > 0) == (config.steps > 0):
-    raise UserError(
-      f'config.epochs = {config.epochs} and config.steps = {config.steps}: '
-      'exactly one of them must be above 0.'
-    )
-  for name, choices in _CHOICES.items():
-    allowed = f'one of {", ".join(choices)}'
-    _require(config[name] in choices, config, name, allowed)
-  in_range = 0 <= config.frozen_stages <= 3
-  _require(in_range, config, 'frozen_stages', 'from 0 to 3')
-  _check_views(config)
-  _check_domains(config)
-
-
-def _check_numbers(config: ml_collections.ConfigDict) -> None:
-  for name in (
-    'mu_d',
-    'mu_s',
-    'mu_c',
-    'moe_alignment',
-    'moe_entropy',
-    'm3sda_weight',
-    'beta_rate',
-  ):
-    _require(
-      math.isfinite(config[name]) and config[name] >= 0,
-      config,
-      name,
-      'a finite number, 0 or more',
-    )
-  for name in ('tau', 'moe_weight', 'alpha_floor'):
-    _require(0 <= config[name] <= 1, config, name, 'within [0, 1]')
-  for name in ('adadelta_rho', 'alpha_decay'):
-    _require(0 <= config[name] < 1, config, name, 'in [0, 1)')
-  for name in (
-    'width',
-    'gamma',
-    'darn_gamma',
-    'learning_rate',
-    'adadelta_eps',
-  ):
-    positive = math.isfinite(config[name]) and config[name] > 0
-    _require(positive, config, name, 'a finite number above 0')
-  for name in (
-    'seeds',
-    'batch_size',
-    'moe_rank',
-    'log_every',
-    'eval_every',
-    'checkpoint_every',
-    'eval_batch_size',
-  ):
-    _require(config[name] >= 1, config, name, '1 or more')
-  for name in (
-    'samples',
-    'epochs',
-    'steps',
-    'seed',
-    'image_size',
-    'alpha_hold',
-  ):
-    _require(config[name] >= 0, config, name, '0 or more')
-
-
-def _check_views(config: ml_collections.ConfigDict) -> None:
-  for name, most in (('weak_rotation', 180), ('weak_translation', 1)):
-    in_range = 0 <= config[name] <= most
-    _require(in_range, config, name, f'within [0, {most}]')
-  if not 0 <= config.dropout_min <= config.dropout_max < 1:
-    raise UserError(
-      f'config.dropout_min = {config.dropout_min} and config.dropout_max = '
-      f'{config.dropout_max}: rates must satisfy 0 <= min <= max < 1.'
-    )
-  _require(config.randaugment_n >= 1, config, 'randaugment_n', '1 or more')
-  if not 0 <= config.randaugment_min <= config.randaugment_max <= 30:
-    raise UserError(
-      f'config.randaugment_min = {config.randaugment_min} and '
-      f'config.randaugment_max = {config.randaugment_max}: magnitudes must '
-      'satisfy 0 <= min <= max <= 30.'
-    )
-
-
-def _check_domains(config: ml_collections.ConfigDict) -> None:
-  known = ', '.join(sorted(config.datasets))
-  _require(len(config.sources) > 0, config, 'sources', 'at least one domain')
-  if len(set(config.sources)) < len(config.sources):
-    raise UserError(f'config.sources = {config.sources} names a domain twice.')
-  if config.target in config.sources:
-    raise UserError(
-      f"config.target = '{config.target}' is among config.sources = "
-      f'{config.sources}; the target must be another domain.'
-    )
-  for name in (*config.sources, config.target):
-    if name not in config.datasets:
-      raise UserError(
-        f"config names the domain '{name}', which config.datasets does not "
-        f'have; it has {known}.'
-      )
-
-
-def _require(
-  holds: bool, config: ml_collections.ConfigDict, name: str, allowed: str
+def choose_length(
+  config: ml_collections.ConfigDict, given: Iterable[str]
 ) -> None:
-  if not holds:
-    raise UserError(
-      f'config.{name} = {config[name]!r} is not allowed; it must be {allowed}.'
-    )
+  """Lets a given `run.steps` replace `run.epochs`, or the other way round."""
+  length = {'steps', 'epochs'}
+  chosen = length & {name.removeprefix('run.') for name in given}
+  if len(chosen) == 1:
+    (replaced,) = length - chosen
+    config.run[replaced] = 0
+
+
+def import_beside(file: str | os.PathLike, name: str) -> types.ModuleType:
+  """Imports the Python file `name`.py that is beside `file`.
+
+  Configs build on each other this way wherever they are installed.
+  """
+  path = pathlib.Path(file).with_name(f'{name}.py')
+  spec = importlib.util.spec_from_file_location(f'moda_jax_config_{name}', path)
+  if spec is None or spec.loader is None:
+    raise ImportError(f'{path} is not a Python file')
+  module = importlib.util.module_from_spec(spec)
+  spec.loader.exec_module(module)
+  return module

@@ -1,6 +1,7 @@
 """Shows the data of a config, as text and as pictures.
 
-  python -m moda_jax.describe --config=configs/digits.py:mnistm
+  python -m moda_jax.describe --config=digits:mnistm
+  python -m moda_jax.describe --config=office31:webcam --output=runs/office31
 
 Counts, label distributions, the distances between them, and sample images with
 their weak and strong views. All the examples of a domain are described, also
@@ -13,17 +14,20 @@ from absl import flags
 from ml_collections import config_flags
 
 from moda_jax import cli
+from moda_jax.errors import UserError
 
 _CONFIG = config_flags.DEFINE_config_file(
-  'config', None, 'The config file, with its argument after a colon.'
+  'config', None, 'the config, with its argument after a colon'
 )
 _OUTPUT = flags.DEFINE_string(
-  'output', 'runs/describe', 'Folder of description.txt and the pictures.'
+  'output', 'runs/describe', 'folder for description.txt and the pictures'
 )
 
 
 def main() -> None:
   """Prints the description and writes it with its pictures."""
+  if _CONFIG.value is None:
+    raise UserError('--config must be given; see --help.')
   # The heavy imports wait until the flags are known to be good.
   from moda_jax.report import description
 
@@ -34,5 +38,4 @@ def main() -> None:
 
 
 if __name__ == '__main__':
-  flags.mark_flags_as_required(['config'])
-  cli.run(main)
+  cli.run(main, cli.CONFIG_PARSER)

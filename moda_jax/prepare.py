@@ -1,6 +1,7 @@
 """Prepares the data sets of an experiment from the files people have.
 
   python -m moda_jax.prepare digits --manual_dir=FOLDER_WITH_THE_FILES
+  python -m moda_jax.prepare all --manual_dir=FOLDER --data_dir=~/datasets
 
 Finds what is there, checks it, prepares it with TFDS and prints a table. Run
 again, it prepares what has been added since. Nothing is downloaded. The folder
@@ -17,8 +18,9 @@ from collections.abc import Sequence
 
 import tensorflow_datasets as tfds
 
+from moda_jax import cli
 from moda_jax.datasets import checksums, preparation
-from moda_jax.errors import Interrupted, RunEnd, UserError
+from moda_jax.errors import UserError
 
 _COLUMNS = (
   'domain',
@@ -29,7 +31,7 @@ _COLUMNS = (
   'checksum',
   'status',
 )
-# Not of the paper, and in need of further packages.
+# Not in the paper, and needs further packages.
 _OPTIONAL_IN_ALL = 'mini'
 
 
@@ -37,7 +39,7 @@ def prepare(
   groups: Sequence[str], manual_dir: pathlib.Path, data_dir: str | None
 ) -> dict[str, list[preparation.Outcome]]:
   """Prepares all domains of the groups; one that fails does not stop others."""
-  outcomes = {}
+  outcomes: dict[str, list[preparation.Outcome]] = {}
   for group in groups:
     outcomes[group] = []
     for domain, candidates in preparation.GROUPS[group].items():
@@ -54,12 +56,12 @@ def prepare(
 def make_rows(
   group: str, outcome: preparation.Outcome
 ) -> list[tuple[str, ...]]:
-  """The table's rows for one domain, one a split."""
+  """Returns the table's rows for one domain, one per split."""
   name = f'{group}/{outcome.domain}'
-  if outcome.builder is None:
+  if outcome.builder is None or outcome.candidate is None:
     return [(name, '', '0', '', '', '', outcome.status)]
   info = outcome.builder.info
-  rows = []
+  rows: list[tuple[str, ...]] = []
   for split, split_info in info.splits.items():
     source = outcome.sources.get(split)
     digest = source.sha256[:12] if source else ''
@@ -80,25 +82,28 @@ def make_rows(
 
 
 def describe(outcome: preparation.Outcome, split: str) -> str:
-  """Whether a split is the complete original, a subset or a stand-in."""
-  if outcome.candidate.stands_in:
-    return outcome.candidate.stands_in
-  counts = checksums.ORIGINAL_COUNTS.get(outcome.candidate.dataset)
+  """Says whether a split is the complete original, a subset or a stand-in."""
+  candidate, builder = outcome.candidate, outcome.builder
+  if candidate is None or builder is None:
+    return ''
+  if candidate.stands_in:
+    return candidate.stands_in
+  counts = checksums.ORIGINAL_COUNTS.get(candidate.dataset)
   if counts is None:
     return ''
-  count = outcome.builder.info.splits[split].num_examples
+  count = builder.info.splits[split].num_examples
   if count != counts[split]:
     kind = 'subset' if count < counts[split] else 'NOT the original'
     return f'{kind}: {count:,} of {counts[split]:,}'
   source = outcome.sources.get(split)
   if source and source.verified:
     return 'complete'
-  known = outcome.candidate.dataset.split('/')[0] in checksums.WITH_SHA256
+  known = candidate.dataset.split('/')[0] in checksums.WITH_SHA256
   return 'counts match, the checksum does not' if known else 'counts match'
 
 
 def format_table(rows: Sequence[Sequence[str]]) -> str:
-  """Aligns columns; numbers to the right."""
+  """Returns the rows as aligned columns, with numbers to the right."""
   rows = [_COLUMNS, *rows]
   widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
   lines = []
@@ -178,15 +183,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def run() -> None:
-  """Entry point: mistakes of the user end in one message, not in a trace."""
-  try:
-    main()
-  except RunEnd as end:
-    print(end, file=sys.stderr)
-    sys.exit(end.status)
-  except KeyboardInterrupt:  # TFDS has cleared away what was half made
-    print('interrupted', file=sys.stderr)
-    sys.exit(Interrupted.status)
+  """Runs the command: mistakes of the user end in one message."""
+  cli.end_by_message(main)
 
 
 if __name__ == '__main__':

@@ -24,10 +24,10 @@ PACKINGS = ('folder', 'tar', 'tar.gz', 'zip')
 
 
 def real(*parts):
-  """A file of the real data; skips the test where it is not at hand."""
+  """Returns a file of the real data; skips the test where it is missing."""
   path = REAL.joinpath(*parts)
   if not path.exists():
-    pytest.skip(f'{path} is not there; set MODA_DATA_DIR')
+    pytest.skip('needs real data: set MODA_DATA_DIR')
   return path
 
 
@@ -102,7 +102,7 @@ def write_mat_digits(path, count, labels, compress=True):
 
 
 def mnist_m_files(train=12, test=6):
-  """{path: bytes} of MNIST-M and {split: {name: (image, label)}}."""
+  """Returns {path: bytes} of MNIST-M and {split: {name: (image, label)}}."""
   files, truth = {}, {}
   for split, count in (('train', train), ('test', test)):
     truth[split] = {
@@ -119,7 +119,7 @@ def mnist_m_files(train=12, test=6):
 
 
 def office31_files(prefix='office31/', middle='images/'):
-  """{path: bytes} of Office-31 with three classes and odd pictures."""
+  """Returns {path: bytes} of Office-31: three classes and odd pictures."""
   files = {}
   for domain in ('amazon', 'dslr', 'webcam'):
     for label in ('bike', 'pen', 'trash_can'):
@@ -151,7 +151,7 @@ def write_reviews(path, sizes=(4, 3, 5, 2), features=50, **changes):
 
 
 def write_all_but_synth_digits(place):
-  """All originals but that which is nowhere to be had."""
+  """Writes all originals except the one that is no longer available."""
   write_mnist(place / 'mnist')
   files, _ = mnist_m_files()
   pack(files, 'tar.gz', place / 'mnist_m', 'mnist_m')
@@ -177,7 +177,7 @@ def examples(builder, split):
 
 
 def leftovers(data_dir):
-  """What could be taken for a data set, or for a part of one."""
+  """Returns what could be taken for a data set, or for a part of one."""
   return [
     str(path)
     for path in pathlib.Path(data_dir).rglob('*')

@@ -4,6 +4,7 @@ import pytest
 import tensorflow_datasets as tfds
 import tiny
 
+import moda_jax
 from configs import (
   digits,
   domainnet,
@@ -14,6 +15,10 @@ from configs import (
 )
 from moda_jax import config as config_lib
 from moda_jax.errors import UserError
+from moda_jax.models import NETWORKS
+from moda_jax.objectives import METHODS
+from moda_jax.training import options
+from moda_jax.training.optimizers import OPTIMIZERS
 
 
 @pytest.mark.parametrize(
@@ -22,9 +27,9 @@ from moda_jax.errors import UserError
 def test_every_target_has_the_other_domains_as_sources(module):
   for target in module.DATASETS:
     config = module.get_config(target)
-    config_lib.check(config)
-    assert config.target == target
-    assert set(config.sources) == set(module.DATASETS) - {target}
+    options.check(config)
+    assert config.data.target == target
+    assert set(config.data.sources) == set(module.DATASETS) - {target}
 
 
 def test_domainnet_is_that_of_tfds():
@@ -36,9 +41,10 @@ def test_domainnet_is_that_of_tfds():
 
 def test_arguments_are_typed():
   config = mini.get_config('mnist,method=moda,width=1,steps=7,weak_flip=true')
-  assert (config.method, config.width, config.steps) == ('moda', 1.0, 7)
-  assert type(config.width) is float
-  assert config.weak_flip is True
+  assert config.objective.method == 'moda'
+  assert (config.network.width, config.run.steps) == (1.0, 7)
+  assert type(config.network.width) is float
+  assert config.views.weak_flip is True
 
 
 @pytest.mark.parametrize(
@@ -65,37 +71,49 @@ def test_wrong_arguments_are_refused_with_what_is_allowed(argument, named):
 @pytest.mark.parametrize(
   ('values', 'named'),
   [
-    ({'mu_d': -0.1}, 'config.mu_d = -0.1'),
-    ({'mu_s': math.inf}, 'config.mu_s = inf'),
-    ({'mu_c': math.nan}, 'config.mu_c = nan'),
-    ({'tau': 1.01}, 'config.tau = 1.01'),
-    ({'tau': -0.01}, 'config.tau = -0.01'),
-    ({'width': 0.0}, 'config.width = 0.0'),
-    ({'learning_rate': -1.0}, 'config.learning_rate = -1.0'),
-    ({'adadelta_rho': 1.0}, 'config.adadelta_rho = 1.0'),
-    ({'batch_size': 0}, 'config.batch_size = 0'),
-    ({'samples': -1}, 'config.samples = -1'),
-    ({'steps': 0}, 'config.steps = 0'),
-    ({'epochs': 3}, 'config.epochs = 3'),
-    ({'weak': 'sometimes'}, "config.weak = 'sometimes'"),
-    ({'cutout': 'middle'}, "config.cutout = 'middle'"),
-    ({'weak_translation': math.nan}, 'config.weak_translation = nan'),
-    ({'weak_translation': 1.5}, 'config.weak_translation = 1.5'),
-    ({'weak_rotation': 181.0}, 'config.weak_rotation = 181.0'),
-    ({'dropout_max': 1.0}, 'config.dropout_max = 1.0'),
-    ({'frozen_stages': 4}, 'config.frozen_stages = 4'),
-    ({'randaugment_max': 31}, 'config.randaugment_max = 31'),
-    ({'randaugment_min': 11}, 'config.randaugment_min = 11'),
-    ({'sources': ()}, 'config.sources = ()'),
+    ({'mu_d': -0.1}, 'config.objective.mu_d = -0.1'),
+    ({'mu_s': math.inf}, 'config.objective.mu_s = inf'),
+    ({'mu_c': math.nan}, 'config.objective.mu_c = nan'),
+    ({'tau': 1.01}, 'config.objective.tau = 1.01'),
+    ({'tau': -0.01}, 'config.objective.tau = -0.01'),
+    ({'network': 'digits', 'width': 0.0}, 'config.network.width = 0.0'),
+    ({'learning_rate': -1.0}, 'config.optimizer.learning_rate = -1.0'),
+    ({'rho': 1.0}, 'config.optimizer.rho = 1.0'),
+    ({'batch_size': 0}, 'config.data.batch_size = 0'),
+    ({'samples': -1}, 'config.data.samples = -1'),
+    ({'steps': 0}, 'config.run.steps = 0'),
+    ({'epochs': 3}, 'config.run.epochs = 3'),
+    ({'weak_augment': 'sometimes'}, "config.views.weak_augment = 'some"),
+    ({'cutout': 'middle'}, "config.views.cutout = 'middle'"),
+    ({'weak_translation': math.nan}, 'config.views.weak_translation = nan'),
+    ({'weak_translation': 1.5}, 'config.views.weak_translation = 1.5'),
+    ({'weak_rotation': 181.0}, 'config.views.weak_rotation = 181.0'),
+    (
+      {'network': 'reviews', 'dropout_max': 1.0},
+      'config.network.dropout_max = 1.0',
+    ),
+    (
+      {'network': 'reviews', 'dropout_max': 0.1},
+      'config.network.dropout_min = 0.2 is above',
+    ),
+    (
+      {'network': 'resnet50', 'frozen_stages': 4},
+      'config.network.frozen_stages = 4',
+    ),
+    ({'seed': 2**64}, 'config.run.seed = 18446744073709551616'),
+    ({'steps': 2**70}, 'config.run.steps = '),
+    ({'randaugment_max': 31}, 'config.views.randaugment_max = 31'),
+    ({'randaugment_min': 11}, 'config.views.randaugment_min = 11'),
+    ({'sources': ()}, 'config.data.sources = ()'),
     ({'sources': ('a', 'a')}, 'twice'),
-    ({'sources': ('a', 't')}, "config.target = 't' is among"),
+    ({'sources': ('a', 't')}, "config.data.target = 't' is among"),
     ({'target': 'x'}, "'x'"),
   ],
 )
 def test_impossible_values_are_named(values, named):
   config = tiny.make_run_config(**values)
   with pytest.raises(UserError) as error:
-    config_lib.check(config)
+    options.check(config)
   assert named in str(error.value)
 
 
@@ -115,7 +133,7 @@ PAPER = {
     'learning_rate': 0.1,
     'batch_size': 8,
     'samples': 0,
-    'test': 'target',
+    'evaluate_on': 'target',
     'image_size': 256,
     'mu_d': 1e-2,
     'mu_s': 1e-2,
@@ -127,7 +145,7 @@ PAPER = {
     'learning_rate': 1.0,
     'batch_size': 20,
     'samples': 2_000,
-    'test': 'rest',
+    'evaluate_on': 'undrawn',
     'mu_d': 1e-2,
     'mu_s': 0.2,
     'mu_c': 0.1,
@@ -139,7 +157,7 @@ PAPER = {
 COMMON = {
   'method': 'moda_fm',
   'tau': 0.9,
-  'adadelta_rho': 0.9,
+  'rho': 0.9,
   'adadelta_eps': 1e-6,
   'randaugment_n': 2,
   'randaugment_min': 3,
@@ -152,10 +170,67 @@ COMMON = {
 @pytest.mark.parametrize('module', PAPER)
 def test_the_paper_s_values(module):
   config = module.get_config()
-  expected = COMMON | PAPER[module]
-  assert {name: config[name] for name in expected} == expected
+  for name, value in (COMMON | PAPER[module]).items():
+    section, leaf = config_lib.full_name(config, name).split('.')
+    assert config[section][leaf] == value, name
 
 
 def test_limits_themselves_are_allowed():
-  config_lib.check(tiny.make_run_config(mu_d=0.0, mu_s=0.0, mu_c=0.0, tau=0.0))
-  config_lib.check(tiny.make_run_config(tau=1.0))
+  options.check(tiny.make_run_config(mu_d=0.0, mu_s=0.0, mu_c=0.0, tau=0.0))
+  options.check(tiny.make_run_config(tau=1.0))
+
+
+def test_a_leaf_name_needs_no_section_and_may_have_it():
+  config = mini.get_config('mnistm,objective.mu_s=0.4,optimizer=sgd,momentum=0')
+  assert config.objective.mu_s == 0.4
+  assert (config.optimizer.name, config.optimizer.momentum) == ('sgd', 0.0)
+
+
+@pytest.mark.parametrize(
+  ('argument', 'named'),
+  [
+    ('mnist,method=fm,mu_s=0.4', ['objective.mu_s', "'fm'", 'mu_c, tau']),
+    ('mnist,method=source_only,tau=0.4', ['objective.tau', 'no values']),
+    ('mnist,momentum=0.5', ['optimizer.momentum', "'adadelta'", 'rho']),
+    ('mnist,dropout_min=0.1', ['network.dropout_min', "'digits'", 'width']),
+  ],
+)
+def test_a_value_that_is_not_read_is_refused(argument, named):
+  with pytest.raises(UserError) as error:
+    mini.get_config(argument)
+  for text in named:
+    assert text in str(error.value)
+
+
+def test_configs_are_found_by_name():
+  config = moda_jax.get_config('digits:mnistm,method=moda')
+  assert config.objective.method == 'moda'
+  assert moda_jax.get_config('reviews').data.target == 'books'
+  with pytest.raises(UserError, match=r"no config 'digit'; there are .*digits"):
+    moda_jax.get_config('digit:mnistm')
+
+
+def test_a_pruned_config_has_what_its_choices_read():
+  config = options.prune(mini.get_config('mnistm,method=fm'))
+  assert set(config.objective) == {'method', 'mu_c', 'tau'}
+  assert set(config.network) == {'name', 'width', 'init'}
+  assert 'momentum' not in config.optimizer
+  options.check(config)
+
+
+@pytest.mark.parametrize(
+  'kinds',
+  [
+    NETWORKS.values(),
+    OPTIMIZERS.values(),
+    [method.Options for method in METHODS.values()],
+  ],
+  ids=['networks', 'optimizers', 'methods'],
+)
+def test_an_option_of_several_kinds_has_one_default(kinds):
+  """A config holds the options of all kinds, and each by its name once."""
+  found = {}
+  for kind in kinds:
+    for name, value in config_lib.defaults(kind).items():
+      found.setdefault(name, set()).add(value)
+  assert {name for name, values in found.items() if len(values) > 1} == set()

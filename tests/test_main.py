@@ -1,5 +1,6 @@
 """The command line as a user has it: messages, exit status, resuming."""
 
+import json
 import os
 import pathlib
 import signal
@@ -19,9 +20,10 @@ def command(*arguments):
 
 
 def environment(data_dir):
-  """One device, and little time spent on compiling."""
-  flags = {'XLA_FLAGS': '--xla_backend_optimization_level=0'}
-  return os.environ | flags | {'TFDS_DATA_DIR': str(data_dir)}
+  """Returns variables for one device and little time spent on compiling."""
+  # The last of two values counts; whatever else was set stays.
+  flags = os.environ['XLA_FLAGS'] + ' --xla_force_host_platform_device_count=1'
+  return os.environ | {'XLA_FLAGS': flags, 'TFDS_DATA_DIR': str(data_dir)}
 
 
 def call(data_dir, *arguments):
@@ -35,61 +37,129 @@ def call(data_dir, *arguments):
   )
 
 
-@pytest.mark.parametrize(
-  ('arguments', 'named'),
-  [
-    (['--config=configs/mini.py:emnist'], ["'emnist'", 'mnist, uci']),
-    (['--config=configs/mini.py:mnist,lr=1'], ["'lr=1'", 'learning_rate']),
-    (['--config=configs/mini.py:mnist', '--config.lr=1'], ['lr']),
-    (['--config=configs/none.py:mnist'], ['none.py']),
-    (['--config=README.md'], ['README.md', 'no Python file of a config']),
-    (['--config=configs/mini.py:mnist', '--config.tau=2'], ['config.tau = 2']),
-    (
-      ['--config=configs/mini.py:mnist', '--config.mu_s=-1'],
-      ['config.mu_s = -1'],
-    ),
-    (['--config=configs/mini.py:mnist', '--config.mu_d=x'], ['mu_d', 'x']),
-    (
-      ['--config=configs/mini.py:mnist', '--config.target=uci'],
-      ["config.target = 'uci' is among"],
-    ),
-    (
-      ['--config=configs/mini.py:mnist', '--config.datasets.uci=no_such'],
-      ["'no_such'", 'config.datasets.uci'],
-    ),
-    (
-      ['--config=configs/digits.py:mnistm'],
-      ["'mnist' is not prepared", 'moda_jax.prepare digits', 'TFDS_DATA_DIR'],
-    ),
-    (['--config=configs/mini.py:mnist', 'extra'], ['extra']),
-    ([], ['--config']),
-  ],
-)
-def test_mistakes_get_one_clear_message(tmp_path, arguments, named):
-  result = call(tmp_path, *arguments, f'--workdir={tmp_path / "run"}')
-  assert result.returncode != 0
-  assert 'Traceback' not in result.stderr
-  for text in named:
-    assert text in result.stderr
-  assert not (tmp_path / 'run').exists()
+MISTAKES = [
+  (['--config=configs/mini.py:emnist'], ["'emnist'", 'mnist, uci']),
+  (['--config=configs/mini.py:mnist,lr=1'], ["'lr=1'", 'learning_rate']),
+  (['--config=configs/mini.py:mnist', '--config.lr=1'], ['lr']),
+  (['--config=configs/none.py:mnist'], ['none.py']),
+  (['--config=README.md'], ['README.md', 'not a Python file of a config']),
+  (
+    ['--config=configs/mini.py:mnist', '--config.objective.tau=2'],
+    ['config.objective.tau = 2'],
+  ),
+  (
+    ['--config=mini:mnist', '--config.tau=2'],
+    ['config.tau', 'it is now --config.objective.tau'],
+  ),
+  (
+    ['--config=mini:mnist', '--config.optimizer.momentum=0.2'],
+    ['config.optimizer.momentum', "'adadelta' does not read"],
+  ),
+  (['--config=mini:mnist', '--config=mini:uci'], ['given 2 times']),
+  (['--config=mnist'], ["no config 'mnist'", 'mini']),
+  (
+    ['--config=configs/mini.py:mnist', '--config.objective.mu_s=-1'],
+    ['config.objective.mu_s = -1'],
+  ),
+  (
+    ['--config=configs/mini.py:mnist', '--config.objective.mu_d=x'],
+    ['mu_d', 'x'],
+  ),
+  (
+    ['--config=configs/mini.py:mnist', '--config.data.target=uci'],
+    ["config.data.target = 'uci' is among"],
+  ),
+  (
+    ['--config=configs/mini.py:mnist', '--config.data.datasets.uci=no_such'],
+    ["'no_such'", 'config.data.datasets.uci'],
+  ),
+  (
+    ['--config=configs/digits.py:mnistm'],
+    ["'mnist' is not prepared", 'moda_jax.prepare digits', 'TFDS_DATA_DIR'],
+  ),
+  (['--config=configs/mini.py:mnist', 'extra'], ['extra']),
+  ([], ['--config']),
+]
+
+# Imports once what every command imports, then forks for each of them.
+_CALL_EACH = """
+import json, os, runpy, sys, tempfile
+from moda_jax.training import config_flags
+import moda_jax.report
+results = []
+for arguments in json.load(sys.stdin):
+  with tempfile.TemporaryFile('w+') as errors:
+    child = os.fork()
+    if not child:
+      os.dup2(errors.fileno(), 2)
+      sys.argv = ['main', *arguments]
+      runpy.run_module('moda_jax.main', run_name='__main__')
+      os._exit(0)
+    _, status = os.waitpid(child, 0)
+    errors.seek(0)
+    results.append((os.waitstatus_to_exitcode(status), errors.read()))
+print('RESULTS' + json.dumps(results))
+"""
 
 
-def test_a_config_that_builds_on_another_tells_where_to_stand(tmp_path):
+@pytest.fixture(scope='module')
+def answers(tmp_path_factory):
+  """Exit status and message of every mistake, and the folder of its run."""
+  place = tmp_path_factory.mktemp('mistakes')
+  given = [[*m, f'--workdir={place / "run"}'] for m, _ in MISTAKES]
+  done = subprocess.run(
+    [sys.executable, '-W', 'ignore', '-c', _CALL_EACH],
+    input=json.dumps(given),
+    cwd=ROOT,
+    env=environment(place),
+    capture_output=True,
+    text=True,
+    timeout=300,
+  )
+  found = done.stdout.partition('RESULTS')[2]
+  assert found, done.stderr
+  return json.loads(found), place / 'run'
+
+
+@pytest.mark.parametrize('number', range(len(MISTAKES)))
+def test_mistakes_get_one_clear_message(answers, number):
+  (status, message), workdir = answers[0][number], answers[1]
+  assert status not in (0, None)
+  assert 'Traceback' not in message
+  for text in MISTAKES[number][1]:
+    assert text in message
+  assert not workdir.exists()
+
+
+def test_help_and_list_end_at_once(tmp_path):
+  shown = call(tmp_path, '--help', '--config=folder:/none,target=x')
+  assert shown.returncode == 0
+  assert shown.stdout.count('python -m moda_jax.main') == 2
+  assert len(shown.stdout.splitlines()) < 25
+  assert '--workdir' in shown.stdout
+  listed = call(tmp_path, '--list')
+  assert listed.returncode == 0
+  for name in ('digits', 'mnistm', 'moda_fm', 'resnet50', 'adamw'):
+    assert f'{name}' in listed.stdout
+
+
+@pytest.mark.slow
+def test_a_config_that_builds_on_another_works_from_any_folder(tmp_path):
   path = ROOT / 'configs' / 'office31_shrunk.py'
   result = subprocess.run(
     command(f'--config={path}:webcam', f'--workdir={tmp_path / "run"}'),
     cwd=tmp_path,
-    env=environment(tmp_path),
+    env=environment(tmp_path) | {'PYTHONPATH': str(ROOT)},
     capture_output=True,
     text=True,
     timeout=300,
   )
   assert result.returncode == 2
-  assert "No module named 'configs'" in result.stderr
-  assert 'the folder that holds configs/' in result.stderr
+  assert "'amazon' is not prepared" in result.stderr
   assert 'Traceback' not in result.stderr
 
 
+@pytest.mark.slow
 def test_train_interrupt_resume_evaluate(mini_data_dir, tmp_path):
   arguments = [
     '--config=configs/mini.py:mnistm,method=moda,steps=12,width=0.05,'

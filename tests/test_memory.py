@@ -1,4 +1,4 @@
-"""Freed memory is reused, as the system's count of page faults tells."""
+"""Freed memory is reused, as the system's count of page faults shows."""
 
 import platform
 import subprocess
@@ -31,9 +31,7 @@ thread.join()
 """
 
 
-@pytest.mark.skipif(
-  platform.libc_ver()[0] != 'glibc', reason='other libcs are left as they are'
-)
+@pytest.mark.skipif(platform.libc_ver()[0] != 'glibc', reason='needs glibc')
 @pytest.mark.parametrize(
   ('prepare', 'reuses'),
   [

@@ -1,4 +1,4 @@
-"""One's own data end to end: folders, arrays, and arrays in memory."""
+"""The user's own data end to end: folders, arrays, and arrays in memory."""
 
 import csv
 
@@ -7,12 +7,14 @@ import pytest
 import tiny
 from PIL import Image
 
+import moda_jax
 from configs import arrays, folder
-from moda_jax import own_data, report
+from moda_jax import report
 from moda_jax.errors import UserError
 from moda_jax.training import loop as train
 from moda_jax.training import predictions
 from moda_jax.training.evaluation import Evaluator
+from moda_jax.training.model import Model
 
 NAMES = ('mug', 'pen', 'ruler')
 VALUES = {
@@ -25,7 +27,7 @@ QUICK = ','.join(f'{key}={value}' for key, value in VALUES.items())
 
 
 def make_data():
-  """`{name: (images, class names)}` that a classifier can learn."""
+  """Returns `{name: (images, class names)}` that a classifier can learn."""
   domains = tiny.make_domains()
   made = (*domains.sources, domains.target)
   return {d.name: (d.inputs, [NAMES[i] for i in d.labels]) for d in made}
@@ -47,7 +49,7 @@ def read_predictions(path):
 def run(root, workdir):
   """Trains on the folder; returns the outcome and what is predicted."""
   config = folder.get_config(f'{root},target=t,{QUICK}')
-  assert config.sources == ('a', 'b', 'c')
+  assert config.data.sources == ('a', 'b', 'c')
   outcome = train.train(config, workdir)
   path = predictions.write_predictions(config, workdir)
   return outcome, read_predictions(path)
@@ -75,25 +77,24 @@ def test_pictures_with_and_without_labels_of_the_target(tmp_path):
 def test_predictions_are_prepared_once_and_written_whole(tmp_path, monkeypatch):
   write_folders(tmp_path / 'data')
   config = folder.get_config(f'{tmp_path / "data"},target=t,{QUICK},method=moe')
-  config.eval_batch_size = 8  # 4 batches of 32 pictures
+  config.run.eval_batch_size = 8  # 4 batches of 32 pictures
   train.train(config, tmp_path / 'run')
   prepared = []
-  prepare = Evaluator.prepare
+  observe = Evaluator.observe_sources
 
   def count(self, state):
     prepared.append(state)
-    return prepare(self, state)
+    return observe(self, state)
 
-  monkeypatch.setattr(Evaluator, 'prepare', count)
+  monkeypatch.setattr(Evaluator, 'observe_sources', count)
   path = predictions.write_predictions(config, tmp_path / 'run')
   assert len(prepared) == 1
   before, names = path.read_text(), sorted((tmp_path / 'run').iterdir())
 
   def fail(*_):
     raise OSError('no space left')
-    yield
 
-  monkeypatch.setattr(predictions, 'predict_all', fail)
+  monkeypatch.setattr(Model, 'predict_all', fail)
   with pytest.raises(OSError, match='no space'):
     predictions.write_predictions(config, tmp_path / 'run')
   assert path.read_text() == before
@@ -107,12 +108,12 @@ def test_arrays_in_files_and_in_memory_are_the_same_run(tmp_path):
     np.savez(tmp_path / 'data' / f'{name}.npz', images=images, labels=labels)
   config = arrays.get_config(f'{tmp_path / "data"},target=t,{QUICK}')
   from_files = train.train(config, tmp_path / 'files')
-  in_memory = own_data.adapt(data, 't', tmp_path / 'memory', **VALUES)
-  assert in_memory.experiment.domains.target.classes == NAMES
+  in_memory = moda_jax.adapt(data, 't', tmp_path / 'memory', **VALUES)
+  assert in_memory.classes == NAMES
   inputs = data['t'][0]
   probabilities = [
-    outcome.experiment.predict(outcome.state, inputs)
-    for outcome in (from_files, in_memory)
+    from_files.experiment.predict(from_files.state, inputs),
+    in_memory.predict(inputs),
   ]
   np.testing.assert_array_equal(*probabilities)
   predicted = np.asarray(NAMES)[np.argmax(probabilities[1], axis=-1)]
@@ -129,7 +130,7 @@ def test_a_source_without_labels_is_refused(tmp_path):
 
 def test_supervised_is_not_tested_on_what_it_was_trained_on(tmp_path):
   values = VALUES | {'method': 'supervised'}
-  domains = own_data.adapt(make_data(), 't', tmp_path, **values).experiment
+  domains = moda_jax.adapt(make_data(), 't', tmp_path, **values)._experiment
   domains = domains.domains
   assert (domains.target.size, domains.test.size) == (25, 7)
   parts = [*domains.target.inputs, *domains.test.inputs]
@@ -138,15 +139,15 @@ def test_supervised_is_not_tested_on_what_it_was_trained_on(tmp_path):
 
 
 def test_draws_and_the_rest_of_arrays_in_memory(tmp_path):
-  values = VALUES | {'samples': 16, 'test': 'rest'}
-  domains = own_data.adapt(make_data(), 't', tmp_path, **values).experiment
+  values = VALUES | {'samples': 16, 'evaluate_on': 'undrawn'}
+  domains = moda_jax.adapt(make_data(), 't', tmp_path, **values)._experiment
   domains = domains.domains
   assert [d.size for d in domains.sources] == [16, 16, 16]
   assert (domains.target.size, domains.test.size) == (16, 16)
   data = make_data()
   data['a'] = (255 - data['a'][0], data['a'][1])
   with pytest.raises(UserError, match='another config'):
-    own_data.adapt(data, 't', tmp_path, **values)
+    moda_jax.adapt(data, 't', tmp_path, **values)
 
 
 def test_supervised_needs_labels_of_the_target(tmp_path):
@@ -154,7 +155,7 @@ def test_supervised_needs_labels_of_the_target(tmp_path):
   data['t'] = (data['t'][0], None)
   values = VALUES | {'method': 'supervised'}
   with pytest.raises(UserError, match="'t' has none"):
-    own_data.adapt(data, 't', tmp_path, **values)
+    moda_jax.adapt(data, 't', tmp_path, **values)
 
 
 @pytest.mark.parametrize(
@@ -180,12 +181,15 @@ def test_wrong_arguments_are_refused(tmp_path, argument, message):
   [
     ('z', {}, "target='z'"),
     ('t', {'colour': 3}, 'colour'),
-    ('t', {'tau': 3}, 'config.tau = 3'),
+    ('t', {'sources': ('a',)}, 'sources: not a value that can be set'),
+    ('t', {'datasets': {'a': 'b'}}, 'datasets: not a value that can'),
+    ('t', {'tau': 0.3}, "'moda' does not read"),
+    ('t', {'method': 'fm', 'tau': 3}, 'config.objective.tau = 3'),
     ('t', {'steps': 'many'}, 'steps'),
-    ('t', {'test': 'split'}, "'target' or 'rest'"),
-    ('t', {'test': 'rest'}, 'draw fewer'),
+    ('t', {'evaluate_on': 'test_split'}, "'target' or 'undrawn'"),
+    ('t', {'evaluate_on': 'undrawn'}, 'draw fewer'),
   ],
 )
 def test_wrong_calls_are_refused(tmp_path, target, values, message):
   with pytest.raises(UserError, match=message):
-    own_data.adapt(make_data(), target, tmp_path, **(VALUES | values))
+    moda_jax.adapt(make_data(), target, tmp_path, **(VALUES | values))

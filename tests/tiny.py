@@ -1,21 +1,23 @@
 """Tiny networks and batches, for tests that compare numbers in float64."""
 
-import functools
+import dataclasses
 
 import jax
 import jax.numpy as jnp
-import ml_collections
 import numpy as np
 import scipy.sparse
 from flax import linen as nn
 
-from moda_jax.config import base_config
+from moda_jax import config as config_lib
+from moda_jax.config import option
 from moda_jax.data.domains import Domain, Domains
 from moda_jax.models import NETWORKS
 from moda_jax.models.networks import Networks
 from moda_jax.objectives import METHODS
+from moda_jax.training.options import base_config
 
 CLASSES, FEATURES = 3, 5
+LAYERS = 5  # of extractor and classifier, and a softmax
 
 
 class Layers(nn.Module):
@@ -33,45 +35,52 @@ class Layers(nn.Module):
     return x
 
 
-def create_networks(num_classes=CLASSES, width=1.0, axes=1):
-  del width
+def create_networks(num_classes=CLASSES, axes=1):
   extractor = Layers((4, 6), axes)
   return Networks(extractor, Layers((5, num_classes)), Layers((5, 2)))
 
 
-# Compiles in a moment, unlike convolutions.
-NETWORKS['tiny images'] = functools.partial(create_networks, axes=3)
+@dataclasses.dataclass(frozen=True)
+class TinyImages:
+  """Dense layers on images: they compile in a moment, unlike convolutions."""
+
+  width: float = option(1.0)
+
+  def create(self, num_classes, axis_name=None, variant=''):
+    return create_networks(num_classes, axes=3)
 
 
-def make_config(**values):
-  defaults = {
-    'width': 1.0,
-    'mu_d': 0.3,
-    'mu_s': 0.2,
-    'mu_c': 0.5,
-    'tau': 0.4,
-    'gamma': 10.0,
-    'alpha_hold': 0,
-    'alpha_floor': 0.3,
-    'alpha_decay': 0.9,
-    'darn_gamma': 0.5,
-    'moe_weight': 0.8,
-    'moe_alignment': 0.3,
-    'moe_entropy': 0.1,
-    'moe_rank': 3,
-    'm3sda_weight': 0.1,
-  }
-  return ml_collections.ConfigDict(defaults | values)
+NETWORKS['tiny images'] = TinyImages
+VALUES = {
+  'mu_d': 0.3,
+  'mu_s': 0.2,
+  'mu_c': 0.5,
+  'tau': 0.4,
+  'gamma': 10.0,
+  'alpha_decay': 0.9,
+  'moe_weight': 0.8,
+  'moe_alignment': 0.3,
+  'moe_entropy': 0.1,
+  'moe_rank': 3,
+  'm3sda_weight': 0.1,
+}
+
+
+def make_options(name, **values):
+  """Returns the method's options: these values and, of `VALUES`, those read."""
+  kind = METHODS[name].Options
+  read = {field.name for field in dataclasses.fields(kind)}
+  return kind(**{k: v for k, v in (VALUES | values).items() if k in read})
 
 
 def make_method(name, sources=3, axis_name=None, **values):
   names = tuple('abcdefghij'[:sources])
-  config = make_config(**values)
-  return METHODS[name](create_networks(), names, config, axis_name)
+  options = make_options(name, **values)
+  return METHODS[name](create_networks(), names, options, axis_name)
 
 
 def make_batch(sources=3, size=8, seed=0):
-  """A batch with every view and label that any method may declare."""
+  """Returns a batch with every view and label that any method may declare."""
   rng = np.random.default_rng(seed)
   weak = rng.normal(size=(sources, size, FEATURES))
   target = rng.normal(size=(size, FEATURES)) + 0.5
@@ -89,7 +98,7 @@ def make_batch(sources=3, size=8, seed=0):
 
 
 def init(method, batch):
-  """Random parameters and zero state, with nothing to compile."""
+  """Returns random parameters and zero state, without compiling."""
   x = batch['target']['weak']
   params, state = jax.eval_shape(method.init, jax.random.key(0), x)
   rng = np.random.default_rng(0)
@@ -104,7 +113,7 @@ def in_float64(x):
 
 
 def loss_and_grads(method, params, state, batch):
-  grad_fn = jax.value_and_grad(method.loss, has_aux=True)
+  grad_fn = jax.value_and_grad(method.loss_and_aux, has_aux=True)
   (loss, (metrics, _)), grads = jax.jit(grad_fn)(
     params, state, batch, jax.random.key(0), jnp.asarray(0)
   )
@@ -112,7 +121,7 @@ def loss_and_grads(method, params, state, batch):
 
 
 def make_domains(sizes=(40, 24, 30, 32, 21), seed=0):
-  """Four small domains of real-size images, the last also with a test split."""
+  """Returns four small domains of real-size images; the last has a test set."""
   rng = np.random.default_rng(seed)
   prototypes = rng.integers(0, 256, (CLASSES, 32, 32, 3))
 
@@ -128,7 +137,7 @@ def make_domains(sizes=(40, 24, 30, 32, 21), seed=0):
 
 
 def make_sparse_domains(features=50, seed=0):
-  """The same domains with sparse counts of words for inputs."""
+  """Returns the same domains with sparse counts of words for inputs."""
   rng = np.random.default_rng(seed)
 
   def make(domain):
@@ -141,16 +150,24 @@ def make_sparse_domains(features=50, seed=0):
 
 
 def make_run_config(**values):
-  """A config for `make_domains` that takes a moment."""
+  """Returns a quick config for `make_domains`; values by leaf name."""
   config = base_config()
   config.experiment = 'random'
-  config.datasets.update(dict.fromkeys('abct', 'random'))
-  config.sources, config.target = ('a', 'b', 'c'), 't'
-  config.network = 'tiny images'
-  config.batch_size, config.steps = 8, 6
-  config.log_every = config.eval_every = config.checkpoint_every = 2
-  config.learning_rate = 1.0
-  config.randaugment_exclude = ('FlipX',)
-  config.eval_batch_size = 8
-  config.update(values)
+  config.data.datasets.update(dict.fromkeys('abct', 'random'))
+  config.data.sources, config.data.target = ('a', 'b', 'c'), 't'
+  config.network.name = 'tiny images'
+  config.data.batch_size, config.run.steps = 8, 6
+  run = config.run
+  run.log_every = run.eval_every = run.checkpoint_every = 2
+  config.optimizer.learning_rate = 1.0
+  config.views.randaugment_exclude = ('FlipX',)
+  config.run.eval_batch_size = 8
+  return set_values(config, **values)
+
+
+def set_values(config, **values):
+  config.experiment = values.pop('experiment', config.experiment)
+  for name, value in values.items():
+    section, leaf = config_lib.full_name(config, name).split('.')
+    config[section][leaf] = value
   return config

@@ -3,6 +3,7 @@
 import pathlib
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from moda_jax.data.domains import Domain
@@ -13,19 +14,21 @@ _LETTER = 0.09  # inches, about
 
 
 def plot_labels(domains: list[Domain], path: pathlib.Path) -> None:
-  """Label distributions as bars, a row a domain, and their distances."""
+  """Plots label distributions as bars, one row per domain, and distances."""
   draw_labels(domains).savefig(path)
 
 
 def draw_labels(domains: list[Domain]) -> Figure:
-  """The figure of `plot_labels`."""
+  """Returns the figure of `plot_labels`."""
   classes = domains[0].classes
   width = min(16, 4 + 0.35 * len(classes))
   longest = max(len(domain.name) for domain in domains)
   room = max(3.5, _CELL * len(domains) + _LETTER * longest + 0.5)
   size = (width + room, 1.5 * len(domains) + 1.2)
   figure = Figure(size, layout='constrained')
-  bars, matrix = figure.subfigures(1, 2, width_ratios=(width, room))
+  bars, matrix = figure.subfigures(
+    1, 2, squeeze=False, width_ratios=(width, room)
+  )[0]
   rows = bars.subplots(len(domains), 1, sharex=True, sharey=True, squeeze=False)
   for axes, domain in zip(rows[:, 0], domains, strict=True):
     axes.bar(range(len(classes)), 100 * label_shares(domain))
@@ -36,7 +39,7 @@ def draw_labels(domains: list[Domain]) -> Figure:
   return figure
 
 
-def _draw_distances(domains: list[Domain], axes: object) -> None:
+def _draw_distances(domains: list[Domain], axes: Axes) -> None:
   names = [domain.name for domain in domains]
   values = np.zeros((len(names), len(names)))
   for (a, b), value in label_distances(domains).items():
@@ -53,7 +56,7 @@ def _draw_distances(domains: list[Domain], axes: object) -> None:
 def plot_samples(
   views: dict[str, dict[str, np.ndarray]], path: pathlib.Path
 ) -> None:
-  """Sample images `[N, H, W, 3]` by domain and view, a row each."""
+  """Plots sample images `[N, H, W, 3]`, one row per domain and view."""
   rows = [(d, v, x) for d in views for v, x in views[d].items()]
   count = max(len(images) for _, _, images in rows)
   figure = Figure((1.1 * count + 1.5, 1.15 * len(rows)), layout='constrained')

@@ -7,13 +7,15 @@ import numpy as np
 import scipy.sparse
 import tensorflow as tf
 
-from moda_jax import config as config_lib
-from moda_jax.data import batches, load
+from moda_jax.data import load
 from moda_jax.data.classes import match_classes
 from moda_jax.data.domains import Domain, Domains
 from moda_jax.data.labels import label_distances, label_shares
+from moda_jax.data.options import ViewOptions
+from moda_jax.data.views import Views
 from moda_jax.errors import UserError
 from moda_jax.report import data_plots
+from moda_jax.training import options
 
 _SAMPLES = 10
 _BAR = 40  # characters of the longest bar
@@ -28,12 +30,12 @@ def describe(
     The text, and the files: `description.txt`, `labels.png`, and for images
     `samples.png`.
   """
-  config_lib.check(config)
+  settings = options.check(config)
   domains = _load_whole(config)
   training = [*domains.sources, domains.target]
   labelled = [d for d in training if d.labels is not None]
   parts = [
-    f'{config.experiment}: target {config.target}\n',
+    f'{config.experiment}: target {config.data.target}\n',
     _table(config, domains),
     *(_bars(domain) for domain in labelled),
     _distances(labelled),
@@ -50,28 +52,33 @@ def describe(
   data_plots.plot_labels(labelled, files[1])
   if not scipy.sparse.issparse(domains.target.inputs):
     files.append(folder / 'samples.png')
-    data_plots.plot_samples(draw_views(config, training), files[-1])
+    data_plots.plot_samples(
+      draw_views(settings.views, config.run.seed, training), files[-1]
+    )
   return text, files
 
 
 def _load_whole(config: ml_collections.ConfigDict) -> Domains:
   whole = config.copy_and_resolve_references()
-  whole.samples = 0
-  if whole.test == 'rest':
-    whole.test = 'target'
+  whole.data.samples = 0
+  if whole.data.evaluate_on == 'undrawn':
+    whole.data.evaluate_on = 'target'
   return match_classes(load.load_domains(whole))
 
 
 def _table(config: ml_collections.ConfigDict, domains: Domains) -> str:
-  rows = [('domain', 'role', 'examples', 'trained on', 'data set')]
+  rows: list[tuple[str, str, object, object, str]] = [
+    ('domain', 'role', 'examples', 'trained on', 'data set')
+  ]
   for domain in (*domains.sources, domains.target):
     role = 'target' if domain is domains.target else 'source'
-    drawn = min(config.samples or domain.size, domain.size)
+    drawn = min(config.data.samples or domain.size, domain.size)
     rows.append((domain.name, role, domain.size, drawn, domain.origin))
-  drawn = rows[-1][3]
   test, evaluated = domains.test, domains.test.size
-  if config.test != 'split':
-    evaluated = domains.target.size - drawn if config.test == 'rest' else drawn
+  if config.data.evaluate_on == 'undrawn':
+    evaluated = domains.target.size - drawn
+  elif config.data.evaluate_on == 'target':
+    evaluated = drawn
   rows.append((test.name, 'test', evaluated, '', test.origin))
   return ''.join(
     f'{name:12} {role:7} {examples!s:>9} {drawn!s:>10}  {origin}\n'
@@ -81,7 +88,7 @@ def _table(config: ml_collections.ConfigDict, domains: Domains) -> str:
 
 def _bars(domain: Domain) -> str:
   shares = label_shares(domain)
-  counts = np.bincount(domain.labels, minlength=len(domain.classes))
+  counts = np.bincount(domain.known_labels, minlength=len(domain.classes))
   longest = max(len(name) for name in domain.classes)
   lines = [f'labels of {domain.name}\n']
   for name, share, count in zip(domain.classes, shares, counts, strict=True):
@@ -98,15 +105,15 @@ def _distances(domains: list[Domain]) -> str:
 
 
 def draw_views(
-  config: ml_collections.ConfigDict, domains: list[Domain]
+  view_options: ViewOptions, seed: int, domains: list[Domain]
 ) -> dict[str, dict[str, np.ndarray]]:
-  """Samples of each domain as they are, in the weak and in the strong view."""
-  rng = np.random.default_rng(config.seed)
+  """Returns samples of each domain as they are, and in both of their views."""
+  rng = np.random.default_rng(seed)
   chosen = [
     d.inputs[rng.choice(d.size, _SAMPLES, replace=d.size < _SAMPLES)]
     for d in domains
   ]
-  views = batches.Views(config, augment_weak=True)
+  views = Views(view_options, seed, augment_weak=True)
   step = tf.constant(0, tf.int64)
   weak = views.weak(tf.constant(np.stack(chosen)), step)
   return {

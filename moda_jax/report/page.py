@@ -6,8 +6,10 @@ import os
 import pathlib
 from collections.abc import Callable
 
+import ml_collections
 import numpy as np
 
+from moda_jax.objectives.metrics import ALPHA, select
 from moda_jax.report import plots
 from moda_jax.training.loop import Outcome
 from moda_jax.training.progress import format_accuracy
@@ -28,7 +30,7 @@ def write_run_page(
   outcome: Outcome, workdir: str | os.PathLike
 ) -> pathlib.Path:
   """Writes `report/index.html` into the run's folder; returns its path."""
-  name = outcome.experiment.config.method
+  name = outcome.experiment.config.objective.method
   folder = pathlib.Path(workdir)
   return write_page(folder / 'report', {name: (outcome, folder)})
 
@@ -49,12 +51,12 @@ def write_page(
   main, outcome = list(runs)[-1], list(runs.values())[-1][0]
   config = outcome.experiment.config
   sections = [
-    _results(runs, config.target),
+    _results(runs, config.data.target),
   ]
   if outcome.accuracy is not None:
     title = 'Target accuracy'
     sections.append(_figure(folder, title, plots.plot_accuracy, metrics))
-  if any(key.startswith('alpha/') for key in metrics[main][-1]):
+  if select(metrics[main][-1], ALPHA):
     title = f'Source weights α of {main}'
     sections.append(_figure(folder, title, plots.plot_alpha, metrics[main]))
   title = f'Losses of {main}'
@@ -67,30 +69,32 @@ def write_page(
   sections.append(_data(outcome))
   sections.append(_config(config))
   path = folder / 'index.html'
-  path.write_text(_document(f'{config.experiment}: {config.target}', sections))
+  path.write_text(
+    _document(f'{config.experiment}: {config.data.target}', sections)
+  )
   return path
 
 
 def collect_samples(outcome: Outcome) -> plots.ViewSamples | None:
-  """Target images as the method saw them, where these are images.
+  """Returns target inputs as the method saw them; None if they are not images.
 
-  Of several seeds the first one's, with what all of them predict on average.
+  Of several seeds it is the first one's batch, with the average of what all of
+  them predict.
   """
   experiment = outcome.experiment
   target = experiment.make_batch(0)['target']
-  views = {k: target[k][:_SAMPLES] for k in experiment.method.views}
+  spec = experiment.method.batch_spec
+  views = {k: target[k][:_SAMPLES] for k in spec.target_views}
   views = {k: x for k, x in views.items() if x.ndim == 4}
   if not views:
     return None
-  probabilities = np.asarray(experiment.predict(outcome.state, views['weak']))
-  if experiment.method.predictors:
-    probabilities = probabilities.mean(axis=0)
+  probabilities = experiment.predict(outcome.state, views['weak'])
   classes = experiment.domains.target.classes
   return plots.ViewSamples(
     views=views,
     pseudo_labels=[classes[i] for i in np.argmax(probabilities, axis=-1)],
     confidences=np.max(probabilities, axis=-1),
-    threshold=experiment.config.tau if 'strong' in views else None,
+    threshold=experiment.method.confidence_threshold,
   )
 
 
@@ -153,7 +157,7 @@ def _explain_views(samples: plots.ViewSamples) -> str:
 def _data(outcome: Outcome) -> str:
   domains = outcome.experiment.domains
   rows = [('source', d) for d in domains.sources]
-  labelled = outcome.experiment.method.reads_target_labels
+  labelled = outcome.experiment.method.batch_spec.target_labels
   role = 'target, with labels' if labelled else 'target, without labels'
   rows += [(role, domains.target), ('test', domains.test)]
   cells = ''.join(
@@ -167,7 +171,7 @@ def _data(outcome: Outcome) -> str:
   )
 
 
-def _config(config: object) -> str:
+def _config(config: ml_collections.ConfigDict) -> str:
   text = json.dumps(json.loads(config.to_json()), indent=2, ensure_ascii=False)
   return f'<h2>Config</h2><pre>{html.escape(text)}</pre>'
 

@@ -7,7 +7,9 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
+from moda_jax.objectives import metrics as names
 from moda_jax.training import progress
+from moda_jax.training.evaluation import ACCURACY
 
 matplotlib.use('Agg')  # no display is needed, nor ever opened
 
@@ -15,7 +17,7 @@ Lines = list[dict[str, float]]  # of metrics.jsonl
 
 
 class ViewSamples(NamedTuple):
-  """Target images of one mini-batch with what the classifier says of them.
+  """Target images of one mini-batch, with what the classifier says about them.
 
   Attributes:
     views: name to images `[N, H, W, 3]` uint8, the same samples in each.
@@ -31,20 +33,20 @@ class ViewSamples(NamedTuple):
 
 
 def plot_accuracy(runs: dict[str, Lines], path: pathlib.Path) -> None:
-  """Target accuracy over steps, one line a run."""
+  """Plots target accuracy over steps, one line per run."""
   figure, axes = _axes('step', 'target accuracy (%)')
   for name, lines in runs.items():
-    steps, values = _series(lines, 'target/accuracy')
+    steps, values = _series(lines, ACCURACY)
     axes.plot(steps, 100 * values, marker='o', markersize=3, label=name)
   axes.legend()
   figure.savefig(path)
 
 
 def plot_alpha(lines: Lines, path: pathlib.Path) -> None:
-  """The source weights over steps."""
+  """Plots the source weights over steps."""
   figure, axes = _axes('step', 'source weight α')
-  for source in progress.select(lines[-1], 'alpha/'):
-    axes.plot(*_series(lines, f'alpha/{source}'), label=source)
+  for source in names.select(lines[-1], names.ALPHA):
+    axes.plot(*_series(lines, f'{names.ALPHA}/{source}'), label=source)
   axes.set_ylim(0, 1)
   axes.legend()
   figure.savefig(path)
@@ -52,30 +54,31 @@ def plot_alpha(lines: Lines, path: pathlib.Path) -> None:
 
 # 'discriminator' is the sum of what is shown by domain.
 _NO_LOSSES = (
-  'alpha/',
-  'gradient_norm',
-  'images_per_second',
-  'lambda',
-  'loss',
+  f'{names.ALPHA}/',
+  names.EFFECTIVE_SOURCES,
+  names.GRADIENT_NORM,
+  names.LOSS,
+  names.STRENGTH,
+  progress.IMAGES_PER_SECOND,
+  progress.STEPS_PER_SECOND,
   'step',
-  'steps_per_second',
   'target/',
 )
 
 
 def plot_losses(lines: Lines, path: pathlib.Path) -> None:
-  """Every loss term over steps, and the share of samples above τ."""
+  """Plots every loss term over steps, and the share of samples above τ."""
   figure, axes = _axes('step', 'mean since the last point')
   for name in sorted(lines[-1]):
-    if not name.startswith(_NO_LOSSES) and name != 'discriminator':
-      label = 'share above τ' if name == 'kept' else name
+    if not name.startswith(_NO_LOSSES) and name != names.DISCRIMINATOR:
+      label = 'share above τ' if name == names.CONFIDENT else name
       axes.plot(*_series(lines, name), label=label, linewidth=1)
   axes.legend(fontsize=7)
   figure.savefig(path)
 
 
 def plot_views(samples: ViewSamples, path: pathlib.Path) -> None:
-  """A row a view, a column a sample, its pseudo-label above it."""
+  """Plots one row per view, one column per sample, its pseudo-label above."""
   count, rows = len(samples.pseudo_labels), len(samples.views)
   figure = Figure(figsize=(0.9 * count, 1.1 * rows), dpi=110)
   grid = figure.subplots(rows, count, squeeze=False)
@@ -108,4 +111,5 @@ def _axes(xlabel: str, ylabel: str) -> tuple[Figure, matplotlib.axes.Axes]:
 
 def _series(lines: Lines, name: str) -> tuple[np.ndarray, np.ndarray]:
   found = [(line['step'], line[name]) for line in lines if name in line]
-  return tuple(np.array(found, float).reshape(-1, 2).T)
+  steps, values = np.array(found, float).reshape(-1, 2).T
+  return steps, values

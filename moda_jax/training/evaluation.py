@@ -11,19 +11,20 @@ import scipy.sparse
 
 from moda_jax.data.domains import Domains
 from moda_jax.objectives.method import Method
-from moda_jax.training.step import TrainState, as_float, compile_step
+from moda_jax.training.devices import compile_step
+from moda_jax.training.train_step import TrainState, as_float
 
 ACCURACY = 'target/accuracy'
 DEVIATION = 'target/accuracy_sd'  # over seeds, where there are several
 
 
 def seed_accuracy(seed: int) -> str:
-  """The name of one seed's accuracy, where there are several."""
+  """Returns the name of one seed's accuracy, where there are several."""
   return f'{ACCURACY}/seed_{seed}'
 
 
 class Evaluator:
-  """Counts right predictions on the target's test split, compiled once."""
+  """Counts correct predictions on the target's test split, compiled once."""
 
   def __init__(
     self, method: Method, domains: Domains, batch_size: int, devices: int = 1
@@ -42,26 +43,28 @@ class Evaluator:
     self._devices = devices
     self._batch_size = -(-batch_size // devices) * devices
     self._count_step = compile_step(_make_count_fn(method), devices)
-    self._add_step = compile_step(_make_add_fn(method), devices)
+    self._observe_step = compile_step(_make_observe_fn(method), devices)
 
   def for_domains(self, domains: Domains) -> 'Evaluator':
-    """Returns the same for other examples, with nothing compiled anew."""
+    """Returns an evaluator on other examples, with nothing compiled again."""
     other = copy.copy(self)
     other._domains = domains
     return other
 
   def accuracies(self, state: TrainState) -> dict[str, float]:
-    """Returns the share classified right, by the metric's name.
+    """Returns the share classified correctly, by the metric's name.
 
     For a method that gives several predictions there is one for each, and
     their maximum, which is a choice by target labels. Where the labels of the
     target are not known there is none.
+
+    Args:
+      state: what `observe_sources` has returned.
     """
     if self._domains.test.labels is None:
       return {}
-    state = self.prepare(state)
     counts = [self._count_step(state, b) for b in self._test_batches()]
-    shares = np.sum(jax.device_get(counts), axis=0) / self._test_size
+    shares = np.sum(jax.device_get(counts), axis=0) / self._domains.test.size
     names = self.method.predictors
     if not names:
       return {ACCURACY: float(shares)}
@@ -70,40 +73,40 @@ class Evaluator:
     }
     return each | {ACCURACY: max(each.values())}
 
-  def prepare(self, state: TrainState) -> TrainState:
-    """Shows the method all source examples, where it asks for them."""
-    if not self.method.reads_source_sets:
-      return state
-    reset = self.method.reset_source_sets(state.method_state)
-    state = state.replace(method_state=reset)
-    for batch in self._source_batches():
-      state = state.replace(method_state=self._add_step(state, batch))
-    return state
+  def observe_sources(self, state: TrainState) -> TrainState:
+    """Shows the method all source examples, where it asks for them.
 
-  @property
-  def _test_size(self) -> int:
-    return self._domains.test.size
+    What it keeps of them serves predictions alone: training goes on as if it
+    had not been shown.
+    """
+    if self.method.observe_sources is None:
+      return state
+    for i, batch in enumerate(self._source_batches()):
+      first = np.full(self._devices, i == 0) if self._devices > 1 else i == 0
+      batch['first'] = np.asarray(first)
+      state = state.replace(method_state=self._observe_step(state, batch))
+    return state
 
   def _test_batches(self) -> Iterator[dict[str, np.ndarray]]:
     test = self._domains.test
-    for start in range(0, self._test_size, self._batch_size):
+    for start in range(0, test.size, self._batch_size):
       chosen = slice(start, start + self._batch_size)
       yield {
         'input': self._shape(dense(test.inputs[chosen])),
-        'label': self._shape(test.labels[chosen]),
-        'mask': self._shape(np.ones(len(test.labels[chosen]), bool)),
+        'label': self._shape(test.known_labels[chosen]),
+        'mask': self._shape(np.ones(len(test.known_labels[chosen]), bool)),
       }
 
-  def _source_batches(self) -> Iterator[dict[str, dict[str, np.ndarray]]]:
-    """All source examples, the shorter sources padded: `[M, B, …]`."""
+  def _source_batches(self) -> Iterator[dict[str, Any]]:
+    """Yields all source examples, the shorter sources padded: `[M, B, …]`."""
     sources = self._domains.sources
     axis = 0 if self._devices == 1 else 1
     for start in range(0, max(s.size for s in sources), self._batch_size):
       chosen = slice(start, start + self._batch_size)
       parts = {
         'weak': [dense(s.inputs[chosen]) for s in sources],
-        'label': [s.labels[chosen] for s in sources],
-        'mask': [np.ones(len(s.labels[chosen]), bool) for s in sources],
+        'label': [s.known_labels[chosen] for s in sources],
+        'mask': [np.ones(len(s.known_labels[chosen]), bool) for s in sources],
       }
       yield {
         'source': {
@@ -122,14 +125,14 @@ class Evaluator:
 
 
 def dense(inputs: Any) -> np.ndarray:
-  """Rows of a sparse matrix as an array; arrays as they are."""
+  """Returns rows of a sparse matrix as an array; arrays as they are."""
   return inputs.toarray() if scipy.sparse.issparse(inputs) else inputs
 
 
 def _make_count_fn(method: Method) -> Callable[..., jax.Array]:
   def count(state: TrainState, batch: dict[str, jax.Array]) -> jax.Array:
     probabilities = method.predict(
-      state.params, state.method_state, as_float(batch['input'])
+      state.predicting_params, state.method_state, as_float(batch['input'])
     )
     right = probabilities.argmax(axis=-1) == batch['label']
     total = jnp.sum(right & batch['mask'], axis=-1)
@@ -140,10 +143,14 @@ def _make_count_fn(method: Method) -> Callable[..., jax.Array]:
   return count
 
 
-def _make_add_fn(method: Method) -> Callable[..., dict]:
-  def add(state: TrainState, batch: dict[str, dict[str, jax.Array]]) -> dict:
-    return method.add_to_source_sets(
-      state.params, state.method_state, as_float(batch)
+def _make_observe_fn(method: Method) -> Callable[..., dict]:
+  def observe(state: TrainState, batch: dict[str, Any]) -> dict:
+    assert method.observe_sources is not None  # see `observe_sources`
+    return method.observe_sources(
+      state.predicting_params,
+      state.method_state,
+      as_float({'source': batch['source']}),
+      batch['first'],
     )
 
-  return add
+  return observe

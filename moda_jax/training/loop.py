@@ -13,11 +13,14 @@ import ml_collections
 
 from moda_jax.data.domains import Domains
 from moda_jax.errors import Interrupted, NonFiniteError, UserError
+from moda_jax.training import options
+from moda_jax.training.compilation_cache import use_compilation_cache
 from moda_jax.training.evaluation import ACCURACY, DEVIATION, seed_accuracy
 from moda_jax.training.experiment import Experiment
 from moda_jax.training.progress import MetricsBuffer, Progress, format_accuracy
-from moda_jax.training.run_folder import Workdir
-from moda_jax.training.step import TrainState
+from moda_jax.training.recorded import to_record
+from moda_jax.training.run_folder import RunFolder, read_metrics
+from moda_jax.training.train_step import TrainState
 
 _log = logging.getLogger(__name__)
 
@@ -33,7 +36,7 @@ class Outcome(NamedTuple):
       None where the labels of the target are not known.
       Of several seeds it is their mean.
     by_predictor: each prediction's accuracy, for such a method.
-    best_accuracy: the best over time: chosen with target labels, so no
+    best_accuracy: the best over time: chosen with target labels, so not an
       estimate of what the method reaches without them.
     by_seed: each seed's accuracy, where there are several.
     deviation: the standard deviation of these; None for a single seed.
@@ -57,44 +60,62 @@ def train(
   """Trains from the last checkpoint in `workdir` to the last step.
 
   Args:
-    config: see `moda_jax.config.base_config`.
+    config: see `moda_jax.training.options.base_config`.
     workdir: the run's folder; new, or of an earlier run of the same config.
-    data: examples in memory, instead of those that the config names.
-    devices: how many to use; all of them unless told.
+    data: whole domains in memory, instead of those that the config names.
+    devices: how many to use; all of them by default.
 
   Raises:
     UserError: the config, its data or the workdir cannot be used.
     NonFiniteError: training diverged; the last good checkpoint is kept.
     Interrupted: on SIGINT or SIGTERM, once everything is saved.
   """
+  use_compilation_cache(options.check(config).run.compilation_cache)
   experiment = Experiment(config, data, devices)
   with (
     _catch_signals() as stop,
-    contextlib.closing(Workdir(workdir, config, experiment.origins)) as folder,
+    contextlib.closing(open_folder(workdir, experiment)) as folder,
   ):
     state = _run(experiment, folder, stop)
     if stop.is_set():  # during the last evaluation or save
       raise _interrupted(experiment.total_steps, experiment, folder)
-    evaluations = [m for m in folder.read_metrics() if ACCURACY in m]
+  outcome = summarise(experiment, state, workdir)
+  _log_parts(experiment, outcome.by_predictor, outcome.by_seed)
+  _log_outcome(outcome)
+  return outcome
+
+
+def summarise(
+  experiment: Experiment, state: TrainState, workdir: str | os.PathLike
+) -> Outcome:
+  """Returns the outcome of a run from the metrics in its folder."""
+  evaluations = [m for m in read_metrics(workdir) if ACCURACY in m]
   last = evaluations[-1] if evaluations else {}
-  outcome = Outcome(
+  return Outcome(
     experiment=experiment,
     state=state,
     accuracy=last.get(ACCURACY),
     by_predictor=_select_predictors(experiment, last),
     best_accuracy=max((m[ACCURACY] for m in evaluations), default=None),
-    by_seed=_select_seeds(config, last),
+    by_seed=_select_seeds(experiment, last),
     deviation=last.get(DEVIATION),
   )
-  _log_parts(experiment, last)
-  _log_outcome(outcome)
-  return outcome
+
+
+def open_folder(
+  workdir: str | os.PathLike, experiment: Experiment
+) -> RunFolder:
+  """Opens the folder of an experiment's run, or makes it."""
+  record = to_record(
+    experiment.config, experiment.origins, experiment.model.inputs
+  )
+  return RunFolder(workdir, record)
 
 
 def _select_seeds(
-  config: ml_collections.ConfigDict, metrics: dict[str, float]
+  experiment: Experiment, metrics: dict[str, float]
 ) -> dict[int, float]:
-  seeds = range(config.seed, config.seed + config.seeds)
+  seeds = experiment.model.seeds
   named = {seed: metrics.get(seed_accuracy(seed)) for seed in seeds}
   return {seed: value for seed, value in named.items() if value is not None}
 
@@ -106,18 +127,22 @@ def _select_predictors(
   return {name: metrics[f'{ACCURACY}/{name}'] for name in names}
 
 
-def _log_parts(experiment: Experiment, metrics: dict[str, float]) -> None:
-  """Logs what an accuracy is made of, and what must be said of it."""
-  for name, accuracy in _select_predictors(experiment, metrics).items():
+def _log_parts(
+  experiment: Experiment,
+  by_predictor: dict[str, float],
+  by_seed: dict[int, float],
+) -> None:
+  """Logs what an accuracy is made of, and what must be said about it."""
+  for name, accuracy in by_predictor.items():
     _log.info('target accuracy from %s alone %.2f %%', name, 100 * accuracy)
-  for seed, accuracy in _select_seeds(experiment.config, metrics).items():
+  for seed, accuracy in by_seed.items():
     _log.info('target accuracy of seed %d %.2f %%', seed, 100 * accuracy)
   if experiment.method.caution:
     _log.warning('mind: %s', experiment.method.caution)
 
 
 def _log_outcome(outcome: Outcome) -> None:
-  if outcome.accuracy is None:
+  if outcome.accuracy is None or outcome.best_accuracy is None:
     _log.info('no accuracy: the labels of the target are not known')
     return
   _log.info(
@@ -140,11 +165,16 @@ def evaluate(
   experiment, state = restore(config, workdir, data)
   if experiment.domains.test.labels is None:
     raise UserError(
-      f"The labels of the target '{config.target}' are not known: there is "
-      'nothing to evaluate on; --mode=predict writes what is predicted.'
+      f"The labels of the target '{config.data.target}' are not known: there "
+      'is nothing to evaluate on; --mode=predict writes what is predicted.'
     )
+  state = experiment.evaluator.observe_sources(state)
   accuracies = experiment.evaluator.accuracies(state)
-  _log_parts(experiment, accuracies)
+  _log_parts(
+    experiment,
+    _select_predictors(experiment, accuracies),
+    _select_seeds(experiment, accuracies),
+  )
   _log.info(
     'target accuracy %s at step %d',
     format_accuracy(accuracies[ACCURACY], accuracies.get(DEVIATION)),
@@ -160,35 +190,37 @@ def restore(
 ) -> tuple[Experiment, TrainState]:
   """Returns a run in `workdir` and the state of its last checkpoint."""
   if not pathlib.Path(workdir, 'config.json').exists():
-    raise UserError(f"--workdir='{workdir}' holds no run to look at.")
+    raise UserError(f"--workdir='{workdir}' does not hold a run.")
   experiment = Experiment(config, data)
-  with contextlib.closing(
-    Workdir(workdir, config, experiment.origins)
-  ) as folder:
+  with contextlib.closing(open_folder(workdir, experiment)) as folder:
     state = folder.restore(experiment.initial_state)
   if int(state.step) == 0:
-    raise UserError(f"--workdir='{workdir}' holds no checkpoint yet.")
+    raise UserError(f"--workdir='{workdir}' does not hold a checkpoint yet.")
   return experiment, state
 
 
 def _run(
-  experiment: Experiment, folder: Workdir, stop: threading.Event
+  experiment: Experiment, folder: RunFolder, stop: threading.Event
 ) -> TrainState:
-  config, total = experiment.config, experiment.total_steps
+  run, total = experiment.config.run, experiment.total_steps
   state = folder.restore(experiment.initial_state)
   start = int(state.step)
   folder.forget_metrics_after(start)
   buffer = MetricsBuffer()
-  progress = Progress(start, total, experiment.images_per_step)
+  progress = Progress(
+    experiment.method, start, total, experiment.images_per_step
+  )
   for step, batch in enumerate(experiment.make_batches(start), start + 1):
     state, metrics = experiment.train_step(state, batch)
     buffer.add(step, metrics)
     stopping = stop.is_set()  # looked at once: it may be set at any moment
-    evaluating = step % config.eval_every == 0 or step == total
-    saving = step % config.checkpoint_every == 0 or step == total or stopping
+    evaluating = step % run.eval_every == 0 or step == total
+    saving = step % run.checkpoint_every == 0 or step == total or stopping
     # Nothing is saved that was not seen to be finite.
-    if step % config.log_every == 0 or evaluating or saving:
+    if step % run.log_every == 0 or evaluating or saving:
       averages = _average(buffer, folder) | progress.measure(step)
+      if evaluating or saving:  # what is saved must be fit to predict with
+        state = experiment.evaluator.observe_sources(state)
       if evaluating:
         averages |= experiment.evaluator.accuracies(state)
       progress.report(step, averages)
@@ -202,7 +234,7 @@ def _run(
 
 
 def _interrupted(
-  step: int, experiment: Experiment, folder: Workdir
+  step: int, experiment: Experiment, folder: RunFolder
 ) -> Interrupted:
   return Interrupted(
     f'stopped at step {step} of {experiment.total_steps} and saved in '
@@ -210,13 +242,13 @@ def _interrupted(
   )
 
 
-def _average(buffer: MetricsBuffer, folder: Workdir) -> dict[str, float]:
+def _average(buffer: MetricsBuffer, folder: RunFolder) -> dict[str, float]:
   try:
     return buffer.average()
   except NonFiniteError as error:
     raise NonFiniteError(
-      f'{error} Training stops; {folder.describe_checkpoint()}. A smaller '
-      'config.learning_rate or smaller weights config.mu_* may help.'
+      f'{error} Training stops; {folder.checkpoints.describe()}. A smaller '
+      'learning_rate or smaller weights mu_* may help.'
     ) from None
 
 
@@ -233,7 +265,7 @@ def _catch_signals() -> Iterator[threading.Event]:
   def request_stop(number: int, _: object) -> None:
     stop.set()
     _log.info('%s: saving and leaving', signal.Signals(number).name)
-    signal.signal(number, before[number])
+    signal.signal(number, before[signal.Signals(number)])
 
   for number in handled:
     signal.signal(number, request_stop)

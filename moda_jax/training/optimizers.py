@@ -1,31 +1,163 @@
-"""AdaDelta over the whole parameter tree, with a rate for each pattern."""
+"""Optimizers by name, over the whole parameter tree, β included.
 
+An optimizer is a dataclass of its options with a method that gives optax's
+transformation of gradients; what all have in common (clipping, weight decay,
+schedules, a rate for each pattern of parameters) is put around it.
+"""
+
+import abc
+import dataclasses
 import math
 import re
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import ml_collections
 import optax
 
+from moda_jax.config import option
 from moda_jax.errors import UserError
+
+_BETA = 'beta'  # the source weights, in the parameter tree
+
+
+@dataclasses.dataclass(frozen=True)
+class OptimizerOptions(abc.ABC):
+  """Options of every optimizer.
+
+  Attributes:
+    learning_rate: at its largest.
+    schedule: 'constant'; 'cosine', to 0 at the last step; or 'dann', the decay
+      (1 + 10 p)^−0.75 with the progress p of training from 0 to 1.
+    warmup_steps: how many steps the rate rises from 0 for.
+    weight_decay: of all parameters but β, added to the gradients; AdamW alone
+      subtracts it from the parameters themselves.
+    clip_norm: the largest norm of the gradients; 0 does not limit them.
+    rate_multipliers: pairs of a pattern and a multiple of the rate; the first
+      pattern found in a parameter's path counts.
+    beta_rate: a further multiple, of the source weights β alone.
+    ema_decay: what a moving average of the parameters keeps at a step; where it
+      is above 0, that average is what is evaluated and predicted with.
+  """
+
+  learning_rate: float = option(0.1, above=0)
+  schedule: str = option('constant', choices=('constant', 'cosine', 'dann'))
+  warmup_steps: int = option(0, least=0)
+  weight_decay: float = option(0.0, least=0)
+  clip_norm: float = option(0.0, least=0)
+  rate_multipliers: tuple[tuple[str, float], ...] = option((('.*', 1.0),))
+  beta_rate: float = option(1.0, least=0)
+  ema_decay: float = option(0.0, least=0, below=1)
+
+  @abc.abstractmethod
+  def transformation(self) -> optax.GradientTransformation:
+    """Returns what turns gradients into steps, before the rate is applied."""
+
+
+@dataclasses.dataclass(frozen=True)
+class AdaDelta(OptimizerOptions):
+  """AdaDelta (Zeiler 2012), the paper's optimizer."""
+
+  rho: float = option(0.9, least=0, below=1)
+  adadelta_eps: float = option(1e-6, above=0)
+
+  def transformation(self) -> optax.GradientTransformation:
+    """See the base class."""
+    return scale_by_adadelta(self.rho, self.adadelta_eps)
+
+
+@dataclasses.dataclass(frozen=True)
+class Sgd(OptimizerOptions):
+  """Stochastic gradient descent with momentum."""
+
+  momentum: float = option(0.9, least=0, below=1)
+  nesterov: bool = option(False)
+
+  def transformation(self) -> optax.GradientTransformation:
+    """See the base class."""
+    if not self.momentum:
+      return optax.identity()
+    return optax.trace(self.momentum, self.nesterov)
+
+
+@dataclasses.dataclass(frozen=True)
+class Adam(OptimizerOptions):
+  """Adam (Kingma & Ba 2015)."""
+
+  b1: float = option(0.9, least=0, below=1)
+  b2: float = option(0.999, least=0, below=1)
+  adam_eps: float = option(1e-8, above=0)
+
+  def transformation(self) -> optax.GradientTransformation:
+    """See the base class."""
+    return optax.scale_by_adam(self.b1, self.b2, self.adam_eps)
+
+
+@dataclasses.dataclass(frozen=True)
+class AdamW(Adam):
+  """Adam with decoupled weight decay (Loshchilov & Hutter 2019)."""
+
+
+OPTIMIZERS: dict[str, type[OptimizerOptions]] = {
+  'adadelta': AdaDelta,
+  'sgd': Sgd,
+  'adam': Adam,
+  'adamw': AdamW,
+}
 
 
 def create_optimizer(
-  config: ml_collections.ConfigDict, params: Any
+  options: OptimizerOptions, params: Any, total_steps: int
 ) -> optax.GradientTransformation:
-  """Returns AdaDelta at the config's rate times each parameter's multiple."""
-  multipliers = rate_multipliers(config.rate_multipliers, params)
-  if 'beta' in params:
-    multipliers['beta'] *= config.beta_rate
-  adadelta = optax.chain(
-    scale_by_adadelta(config.adadelta_rho, config.adadelta_eps),
-    optax.scale_by_learning_rate(config.learning_rate),
-  )
-  if all(multiple == 1 for multiple in jax.tree.leaves(multipliers)):
-    return adadelta
-  return optax.chain(adadelta, _scale_by(multipliers))
+  """Returns one transformation for the whole tree.
+
+  Args:
+    options: an instance of one of `OPTIMIZERS`.
+    params: the parameters, all of which some pattern of rates must cover.
+    total_steps: the length of training, for schedules.
+  """
+  multipliers = rate_multipliers(options.rate_multipliers, params)
+  if _BETA in params:
+    multipliers[_BETA] *= options.beta_rate
+  parts = [options.transformation()]
+  if options.weight_decay:
+    decay = optax.add_decayed_weights(options.weight_decay, _mask_of_decay)
+    decoupled = isinstance(options, AdamW)
+    parts = [*parts, decay] if decoupled else [decay, *parts]
+  if options.clip_norm:
+    parts = [optax.clip_by_global_norm(options.clip_norm), *parts]
+  rate = make_schedule(options, total_steps)
+  parts.append(optax.scale_by_learning_rate(rate))
+  if any(multiple != 1 for multiple in jax.tree.leaves(multipliers)):
+    parts.append(_scale_by(multipliers))
+  return optax.chain(*parts)
+
+
+def make_schedule(
+  options: OptimizerOptions, total_steps: int
+) -> float | optax.Schedule:
+  """Returns the rate, or the function from a step to its rate."""
+  rate, warmup = options.learning_rate, options.warmup_steps
+  if options.schedule == 'cosine':
+    schedule = optax.cosine_decay_schedule(rate, max(total_steps - warmup, 1))
+  elif options.schedule == 'dann':
+    length = max(total_steps - warmup, 1)
+    schedule = lambda step: rate * (1 + 10 * step / length) ** -0.75  # noqa: E731
+  elif not warmup:
+    return rate
+  else:
+    schedule = optax.constant_schedule(rate)
+  if not warmup:
+    return schedule
+  rising = optax.linear_schedule(0.0, rate, warmup)
+  return optax.join_schedules([rising, schedule], [warmup])
+
+
+def _mask_of_decay(params: Any) -> Any:
+  return {
+    name: jax.tree.map(lambda _: name != _BETA, tree)  # noqa: B023
+    for name, tree in params.items()
+  }
 
 
 def scale_by_adadelta(rho: float, eps: float) -> optax.GradientTransformation:
@@ -74,8 +206,8 @@ def rate_multipliers(
   pairs = patterns if isinstance(patterns, tuple | list) else [None]
   if not all(_is_pair(pair) for pair in pairs):
     raise UserError(
-      f'config.rate_multipliers = {patterns!r} must be pairs of a pattern and '
-      "a finite number, such as (('^beta$', 0.1), ('.*', 1.0))."
+      f'config.optimizer.rate_multipliers = {patterns!r} must be pairs of a '
+      "pattern and a finite number, such as (('^beta$', 0.1), ('.*', 1.0))."
     )
 
   def find(path: tuple[Any, ...], _: Any) -> float:
@@ -84,7 +216,8 @@ def rate_multipliers(
       if _found(pattern, name):
         return multiple
     raise UserError(
-      f"config.rate_multipliers: no pattern of {patterns} covers '{name}'."
+      f'config.optimizer.rate_multipliers: no pattern of {patterns} covers '
+      f"'{name}'."
     )
 
   return jax.tree.map_with_path(find, params)
@@ -103,7 +236,8 @@ def _found(pattern: str, name: str) -> bool:
     return re.search(pattern, name) is not None
   except re.error as error:
     raise UserError(
-      f"config.rate_multipliers: '{pattern}' is no regular expression: {error}."
+      f"config.optimizer.rate_multipliers: '{pattern}' is not a regular "
+      f'expression: {error}.'
     ) from error
 
 

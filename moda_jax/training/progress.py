@@ -9,9 +9,13 @@ import jax
 import numpy as np
 
 from moda_jax.errors import NonFiniteError
+from moda_jax.objectives import metrics as names
+from moda_jax.objectives.method import Method
+from moda_jax.training.evaluation import ACCURACY, DEVIATION
 
 _log = logging.getLogger(__name__)
-_COLLAPSED = 0.98
+STEPS_PER_SECOND = 'steps_per_second'
+IMAGES_PER_SECOND = 'images_per_second'
 
 
 class MetricsBuffer:
@@ -38,19 +42,25 @@ class MetricsBuffer:
     }
 
 
+_SUMS = (names.LOSS, names.GRADIENT_NORM)
+
+
 def _check_finite(step: int, metrics: dict[str, Any]) -> None:
   broken = [name for name, x in metrics.items() if not np.isfinite(x).all()]
   if broken:
     # The terms tell more than the sum and the gradient that they spoil.
-    parts = [name for name in broken if name not in ('loss', 'gradient_norm')]
+    parts = [name for name in broken if name not in _SUMS]
     values = ', '.join(f'{n} = {metrics[n]}' for n in sorted(parts or broken))
     raise NonFiniteError(f'Not finite at step {step}: {values}.')
 
 
 class Progress:
-  """Measures speed, writes the progress line, watches the source weights."""
+  """Measures speed, writes the progress line, passes on a method's warning."""
 
-  def __init__(self, step: int, total_steps: int, images_per_step: int):
+  def __init__(
+    self, method: Method, step: int, total_steps: int, images_per_step: int
+  ):
+    self._method = method
     self._step = step
     self._total = total_steps
     self._images = images_per_step
@@ -62,83 +72,58 @@ class Progress:
     seconds = max(time.monotonic() - self._since, 1e-9)
     rate = (step - self._step) / seconds
     self._step = step
-    return {'steps_per_second': rate, 'images_per_second': rate * self._images}
+    return {STEPS_PER_SECOND: rate, IMAGES_PER_SECOND: rate * self._images}
 
   def resume(self) -> None:
-    """Begins to measure anew: what passed since the measure does not count."""
+    """Begins to measure again: what passed since the measure does not count."""
     self._since = time.monotonic()
 
   def report(self, step: int, metrics: dict[str, float]) -> None:
     """Logs the line for `metrics`, speed and time left included."""
-    rate = metrics['steps_per_second']
     _log.info(
       '%s  %.0f images/s  ETA %s',
-      progress_line(step, self._total, metrics),
-      metrics['images_per_second'],
-      format_duration((self._total - step) / rate),
+      progress_line(self._method, step, self._total, metrics),
+      metrics[IMAGES_PER_SECOND],
+      format_duration((self._total - step) / metrics[STEPS_PER_SECOND]),
     )
-    self._watch_alpha(metrics)
-
-  def _watch_alpha(self, metrics: dict[str, float]) -> None:
-    alpha = select(metrics, 'alpha/')
-    if self._warned or len(alpha) < 2:
-      return
-    name, largest = max(alpha.items(), key=lambda item: item[1])
-    if largest > _COLLAPSED:
+    warning = '' if self._warned else self._method.find_trouble(metrics)
+    if warning:
       self._warned = True
-      _log.warning(
-        'The source weights have collapsed: α of %s is %.3f, and the other '
-        'sources are hardly learned from. Remedies: a smaller rate for β '
-        '(config.beta_rate), equal weights for the first steps '
-        '(config.alpha_hold), a larger config.mu_s, or method=moda_fm_floored.',
-        name,
-        largest,
-      )
+      _log.warning('%s', warning)
 
 
-def select(metrics: dict[str, float], prefix: str) -> dict[str, float]:
-  """The entries under `prefix`, without it."""
-  return {
-    k[len(prefix) :]: v for k, v in metrics.items() if k.startswith(prefix)
-  }
-
-
-def progress_line(step: int, total: int, metrics: dict[str, float]) -> str:
-  """Step, losses, share above τ and source weights in one line."""
+def progress_line(
+  method: Method, step: int, total: int, metrics: dict[str, float]
+) -> str:
+  """Returns step, losses, what the method adds, and accuracy in one line."""
   parts = [f'step {step:>{len(str(total))}}/{total}']
-  parts.append(f'loss {metrics["loss"]:.3f}')
-  for name in ('class', 'discriminator', 'consistency'):
+  parts.append(f'loss {metrics[names.LOSS]:.3f}')
+  for name in (names.CLASS, names.DISCRIMINATOR):
     value = metrics.get(name, _mean_over_sources(metrics, name))
     if value is not None:
       parts.append(f'{name} {value:.3f}')
-  if 'kept' in metrics:
-    parts.append(f'above τ {100 * metrics["kept"]:.0f} %')
-  alpha = select(metrics, 'alpha/')
-  if alpha:
-    parts.append('α ' + ' '.join(f'{k} {v:.2f}' for k, v in alpha.items()))
-  if 'target/accuracy' in metrics:
-    shown = format_accuracy(
-      metrics['target/accuracy'], metrics.get('target/accuracy_sd')
-    )
+  parts += method.describe_progress(metrics)
+  if ACCURACY in metrics:
+    shown = format_accuracy(metrics[ACCURACY], metrics.get(DEVIATION))
     parts.append(f'target accuracy {shown}')
   return '  '.join(parts)
 
 
 def _mean_over_sources(metrics: dict[str, float], name: str) -> float | None:
-  """Of a term that is told by source alone; None where there is none."""
-  values = [v for k, v in select(metrics, f'{name}/').items() if '/' not in k]
+  """Returns the mean of a term that is logged by source; None without it."""
+  values = [v for k, v in names.select(metrics, name).items() if '/' not in k]
   return float(np.mean(values)) if values else None
 
 
 def format_accuracy(accuracy: float, deviation: float | None = None) -> str:
-  """`0.809` to `80.90 %`, and with a deviation to `80.90 ± 1.10 %`."""
+  """Formats 0.809 as `80.90 %`, with a deviation as `80.90 ± 1.10 %`."""
   if deviation is None:
     return f'{100 * accuracy:.2f} %'
   return f'{100 * accuracy:.2f} ± {100 * deviation:.2f} %'
 
 
 def format_duration(seconds: float) -> str:
-  """`75` to `1m15s`."""
+  """Formats 75 seconds as `1m15s`."""
   if not math.isfinite(seconds):
     return '?'
   minutes, seconds = divmod(round(seconds), 60)

@@ -2,7 +2,7 @@
 
 Parameters, optimizer's accumulators and method's state of all runs are stacked
 along a first axis, as are their batches; the step of one run is vmapped over
-them. The number of the step is one for all, so that the loop sees a run like
+them. All share the number of the step, so that the loop sees a run like
 any other. A run differs from its single run by rounding alone. With a single
 seed nothing is stacked.
 
@@ -11,6 +11,7 @@ become grouped ones, which are slow there: train them one seed after the other.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -18,16 +19,25 @@ import numpy as np
 import optax
 
 from moda_jax.data.domains import Domains
-from moda_jax.objectives.method import Batch, Method, Metrics
+from moda_jax.objectives.forward import Batch, Metrics
+from moda_jax.objectives.method import Method
 from moda_jax.training.evaluation import (
   ACCURACY,
   DEVIATION,
   Evaluator,
   seed_accuracy,
 )
-from moda_jax.training.step import TrainState, TrainStep, make_train_step
+from moda_jax.training.train_step import TrainState, TrainStep, make_train_step
 
-_AXES = TrainState(step=None, params=0, opt_state=0, method_state=0)
+_STACKED: Any = 0  # the axis of the runs, in the place of arrays
+_SHARED: Any = None
+_AXES = TrainState(
+  step=_SHARED,
+  params=_STACKED,
+  opt_state=_STACKED,
+  method_state=_STACKED,
+  ema_params=_STACKED,
+)
 
 
 def stack_states(states: Sequence[TrainState]) -> TrainState:
@@ -45,26 +55,30 @@ def take_seed(state: TrainState, index: int) -> TrainState:
 
 
 def make_step(
-  method: Method, tx: optax.GradientTransformation, rngs: Sequence[jax.Array]
+  method: Method,
+  tx: optax.GradientTransformation,
+  rngs: Sequence[jax.Array],
+  ema_decay: float = 0.0,
 ) -> TrainStep:
   """Returns the step of all runs at once, not yet compiled.
 
   Args:
     method: of all runs.
     tx: the optimizer of all runs.
-    rngs: the key of each run, see `moda_jax.training.step.make_train_step`.
+    rngs: the key of each run, see `train_step.make_train_step`.
+    ema_decay: see `train_step.make_train_step`.
 
   Returns:
     A function from stacked state and batch to the new stacked state and to
     metrics `[seeds]`.
   """
   if len(rngs) == 1:
-    return make_train_step(method, tx, rngs[0])
+    return make_train_step(method, tx, rngs[0], ema_decay)
 
   def step_of_one(
     state: TrainState, batch: Batch, rng: jax.Array
   ) -> tuple[TrainState, Metrics]:
-    return make_train_step(method, tx, rng)(state, batch)
+    return make_train_step(method, tx, rng, ema_decay)(state, batch)
 
   step = jax.vmap(step_of_one, in_axes=(_AXES, 0, 0), out_axes=(_AXES, 0))
   stacked = jnp.stack(rngs)
@@ -99,7 +113,7 @@ class SeedsEvaluator:
   def accuracies(self, state: TrainState) -> dict[str, float]:
     """Returns means over the seeds, by the metric's name.
 
-    Beside them stand the accuracy of every seed and their standard deviation,
+    Beside them are the accuracy of every seed and their standard deviation,
     that of a sample. For a method that gives several predictions the best one
     of each seed is what is averaged, as in single runs.
     """
@@ -115,12 +129,14 @@ class SeedsEvaluator:
     by_seed = {seed_accuracy(s): run[ACCURACY] for s, run in each.items()}
     return means | by_seed | {DEVIATION: deviation}
 
-  def prepare(self, state: TrainState) -> TrainState:
+  def observe_sources(self, state: TrainState) -> TrainState:
     """See `Evaluator`; every run is shown its own source examples."""
-    if not self._method.reads_source_sets:
+    if self._method.observe_sources is None:
       return state
     evaluators = enumerate(self._evaluators.values())
-    return stack_states([e.prepare(take_seed(state, i)) for i, e in evaluators])
+    return stack_states(
+      [e.observe_sources(take_seed(state, i)) for i, e in evaluators]
+    )
 
 
 def make_evaluator(

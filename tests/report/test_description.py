@@ -10,6 +10,7 @@ from configs import folder
 from moda_jax.data.domains import Domain
 from moda_jax.errors import UserError
 from moda_jax.report import data_plots, description
+from moda_jax.training import options
 
 
 @pytest.fixture
@@ -49,7 +50,9 @@ def test_text_and_pictures_tell_counts_shares_and_distances(pictures, tmp_path):
 def test_samples_are_the_views_that_training_has(pictures):
   config = folder.get_config(f'{pictures},target=b')
   domains = tiny.make_domains()
-  views = description.draw_views(config, [*domains.sources, domains.target])
+  views = description.draw_views(
+    options.check(config).views, 0, [*domains.sources, domains.target]
+  )
   assert list(views) == ['a', 'b', 'c', 't']
   held = {image.tobytes() for image in domains.sources[0].inputs}
   assert {image.tobytes() for image in views['a']['image']} <= held

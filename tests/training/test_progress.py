@@ -1,6 +1,7 @@
-"""The line that a run prints, of the metrics that methods give."""
+"""The line that a run prints, from the metrics that methods give."""
 
 import pytest
+import tiny
 
 from moda_jax.training import progress
 
@@ -17,13 +18,19 @@ from moda_jax.training import progress
       {'discriminator/a': 1.2, 'discriminator/b': 1.4, 'discriminator/s/a': 9},
       'loss 1.000  discriminator 1.300',
     ),
-    ({'consistency': 0.1, 'kept': 0.25}, 'consistency 0.100  above τ 25 %'),
+    (
+      {'consistency': 0.1, 'confident': 0.25},
+      'consistency 0.100  above τ 25 %',
+    ),
     ({'alpha/a': 0.3, 'alpha/b': 0.7}, 'α a 0.30 b 0.70'),
     ({'target/accuracy': 0.5}, 'loss 1.000  target accuracy 50.00 %'),
   ],
 )
 def test_the_line_shows_what_there_is(metrics, shown):
-  line = progress.progress_line(7, 100, {'loss': 1.0} | metrics)
+  name = 'moda_fm' if 'alpha/a' in metrics else 'fm'
+  line = progress.progress_line(
+    tiny.make_method(name), 7, 100, {'loss': 1.0} | metrics
+  )
   assert line.startswith('step   7/100  loss 1.000')
   assert line.endswith(shown)
 

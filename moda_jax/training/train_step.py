@@ -7,11 +7,14 @@ from typing import Any
 import flax
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
-from moda_jax.objectives.method import Batch, Method, Metrics, Params, State
-
-DEVICES = 'devices'  # the mapped axis
+from moda_jax.models.published_weights import insert_weights
+from moda_jax.objectives.forward import Batch, Metrics, Params, State
+from moda_jax.objectives.method import Method
+from moda_jax.objectives.metrics import GRADIENT_NORM, LOSS
+from moda_jax.training.optimizers import OptimizerOptions, create_optimizer
 
 
 class TrainState(flax.struct.PyTreeNode):
@@ -22,25 +25,42 @@ class TrainState(flax.struct.PyTreeNode):
     params: the method's parameters, source weights β included.
     opt_state: the optimizer's accumulators.
     method_state: what is not trained: batch statistics, set means.
+    ema_params: the moving average of the parameters; None where none is kept.
   """
 
   step: jax.Array
   params: Params
   opt_state: optax.OptState
   method_state: State
+  ema_params: Params | None = None
+
+  @property
+  def predicting_params(self) -> Params:
+    """What is evaluated and predicted with."""
+    return self.params if self.ema_params is None else self.ema_params
 
 
 def create_train_state(
   method: Method,
-  make_optimizer: Callable[[Params], optax.GradientTransformation],
+  options: OptimizerOptions,
   rng: jax.Array,
-  x: jax.Array,
+  x: jax.Array | np.ndarray,
 ) -> tuple[TrainState, optax.GradientTransformation]:
-  """Initialises parameters for inputs like `x` (`[B, …]`) and optimizer."""
+  """Initialises parameters for inputs like `x` (`[B, …]`) and optimizer.
+
+  Where the method's networks have weights to start from, these are put in.
+  """
   params, method_state = _init(method, rng, as_float(x))
-  tx = make_optimizer(params)
+  weights = method.networks.weights
+  if weights is not None:
+    params, method_state = insert_weights(weights, params, method_state)
+  tx = create_optimizer(options, params, method.total_steps)
   state = TrainState(
-    jnp.zeros((), jnp.int32), params, tx.init(params), method_state
+    step=jnp.zeros((), jnp.int32),
+    params=params,
+    opt_state=tx.init(params),
+    method_state=method_state,
+    ema_params=jax.tree.map(jnp.copy, params) if options.ema_decay else None,
   )
   return state, tx
 
@@ -54,7 +74,10 @@ TrainStep = Callable[[TrainState, Batch], tuple[TrainState, Metrics]]
 
 
 def make_train_step(
-  method: Method, tx: optax.GradientTransformation, rng: jax.Array
+  method: Method,
+  tx: optax.GradientTransformation,
+  rng: jax.Array,
+  ema_decay: float = 0.0,
 ) -> TrainStep:
   """Returns the step as a pure function, not yet compiled.
 
@@ -62,23 +85,29 @@ def make_train_step(
     method: gives the loss.
     tx: the optimizer.
     rng: the key that every step's own is folded from.
+    ema_decay: of the moving average of the parameters, where the state has one.
   """
 
   def train_step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
     step_rng = jax.random.fold_in(rng, state.step)
-    grad_fn = jax.value_and_grad(method.loss, has_aux=True)
+    grad_fn = jax.value_and_grad(method.loss_and_aux, has_aux=True)
     (loss, (metrics, method_state)), grads = grad_fn(
       state.params, state.method_state, as_float(batch), step_rng, state.step
     )
     # Exact only because the losses were averaged before, see Method.
     grads, method_state = method.across_devices((grads, method_state))
     updates, opt_state = tx.update(grads, state.opt_state, state.params)
-    metrics |= {'loss': loss, 'gradient_norm': _norm(grads)}
+    metrics |= {LOSS: loss, GRADIENT_NORM: _norm(grads)}
+    params = optax.apply_updates(state.params, updates)
+    ema_params = state.ema_params
+    if ema_params is not None:
+      ema_params = optax.incremental_update(params, ema_params, 1 - ema_decay)
     state = TrainState(
       step=state.step + 1,
-      params=optax.apply_updates(state.params, updates),
+      params=params,
       opt_state=opt_state,
       method_state=method_state,
+      ema_params=ema_params,
     )
     return state, metrics
 
@@ -86,41 +115,14 @@ def make_train_step(
 
 
 def _norm(tree: Any) -> jax.Array:
-  """The L2 norm of all leaves; products are faster than sums on CPUs."""
-  # Else their squares are stored, being what AdaDelta computes too.
+  """Returns the L2 norm of all leaves; products beat sums on CPUs."""
+  # Otherwise their squares are stored, since AdaDelta computes them too.
   tree = jax.lax.optimization_barrier(tree)
   return jnp.sqrt(sum(jnp.vdot(x, x) for x in jax.tree.leaves(tree)))
 
 
-def compile_step(
-  step_fn: Callable[..., Any], devices: int, donate_state: bool = False
-) -> Callable[..., Any]:
-  """Compiles `step_fn(state, batch)` for one device or several.
-
-  On several, every array of the batch has the devices as its first axis; the
-  state has not, nor have the results, which must be equal on all devices.
-
-  Args:
-    step_fn: the pure function.
-    devices: how many to use.
-    donate_state: whether the memory of the state given is reused; the caller
-      must then not look at it again.
-  """
-  donated = (0,) if donate_state else ()
-  if devices == 1:
-    return jax.jit(step_fn, donate_argnums=donated)
-  return jax.pmap(
-    step_fn,
-    DEVICES,
-    in_axes=(None, 0),
-    out_axes=None,
-    donate_argnums=donated,
-    devices=jax.local_devices()[:devices],
-  )
-
-
 def as_float(tree: Any) -> Any:
-  """Images as bytes to floats in 0..1; everything else as it is."""
+  """Converts images from bytes to floats in 0..1; leaves everything else."""
 
   def convert(x: jax.Array) -> jax.Array:
     return x.astype(jnp.float32) / 255 if x.dtype == jnp.uint8 else x

@@ -1,0 +1,1 @@
+"""Config files of the experiments; installed as `moda_jax.configs`."""

@@ -1,0 +1,252 @@
+"""The public API: train, adapt, load, and the run that they return."""
+
+import hashlib
+import os
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+import ml_collections
+import numpy as np
+
+from moda_jax import config as config_lib
+from moda_jax.data import in_memory
+from moda_jax.data.domains import Domain, Domains
+from moda_jax.data.new_inputs import prepare_new_inputs
+from moda_jax.errors import UserError
+from moda_jax.objectives import metrics as names
+from moda_jax.training import loop, options
+from moda_jax.training.checkpoints import guess_inputs, load_state
+from moda_jax.training.config_files import own_data_config
+from moda_jax.training.evaluation import ACCURACY
+from moda_jax.training.experiment import Experiment
+from moda_jax.training.model import Model
+from moda_jax.training.recorded import read_recorded
+from moda_jax.training.run_folder import read_metrics
+from moda_jax.training.train_step import TrainState
+
+_DOMAINS = {'data.sources', 'data.target', 'data.datasets'}
+
+
+class Run:
+  """A trained run: what it predicts, how it went, where it is.
+
+  Attributes:
+    workdir: the run's folder.
+    config: what was trained, in sections.
+    classes: the class names, in the order of the probabilities.
+    accuracy: on the target's test examples after the last step, a fraction;
+      None where the labels of the target are not known.
+    metrics: what was logged, one column per name; NaN where a line lacks it.
+    source_weights: α by source, as last logged; empty for methods without.
+  """
+
+  def __init__(
+    self,
+    workdir: str | os.PathLike,
+    model: Model,
+    state: TrainState,
+    experiment: Experiment | None = None,
+  ):
+    """Describes a run; `train`, `adapt` and `load` make them.
+
+    Args:
+      workdir: the run's folder.
+      model: what was trained.
+      state: after its last step.
+      experiment: with the data, where it has just been trained.
+    """
+    self.workdir = pathlib.Path(workdir)
+    self.config = model.config
+    self.classes = model.inputs.classes
+    self._model = model
+    self._state = state
+    self._experiment = experiment
+
+  def __repr__(self) -> str:
+    accuracy = self.accuracy
+    shown = 'unknown' if accuracy is None else f'{100 * accuracy:.2f} %'
+    return (
+      f'Run({str(self.workdir)!r}, method={self.config.objective.method!r}, '
+      f'target={self.config.data.target!r}, step={int(self._state.step)}, '
+      f'accuracy={shown})'
+    )
+
+  def __reduce__(self) -> Any:
+    raise TypeError(
+      f'A run is saved already, in {self.workdir}: moda_jax.load gives it back.'
+    )
+
+  def predict(self, inputs: Any) -> np.ndarray:
+    """Returns class probabilities `[N, C]`, in the order of `classes`.
+
+    Args:
+      inputs: images of any size, brought to the network's: an array
+        `[N, H, W, 3]`, or a list of arrays or of paths, bytes or floats in
+        0..1. Or rows of features `[N, F]`, as the network takes them.
+    """
+    takes = self._model.inputs
+    prepared = prepare_new_inputs(inputs, takes.shape, takes.padded)
+    return self._model.predict_all(self._state, prepared)
+
+  def _lines(self) -> list[dict[str, float]]:
+    """What was logged up to the state's step."""
+    step = int(self._state.step)
+    return [m for m in read_metrics(self.workdir) if m['step'] <= step]
+
+  @property
+  def metrics(self) -> dict[str, np.ndarray]:
+    """What was logged, as columns of arrays by name."""
+    lines = self._lines()
+    columns = dict.fromkeys(name for line in lines for name in line)
+    return {
+      name: np.array([line.get(name, np.nan) for line in lines])
+      for name in columns
+    }
+
+  @property
+  def accuracy(self) -> float | None:
+    """Target accuracy at the last evaluation; None without labels."""
+    found = [m[ACCURACY] for m in self._lines() if ACCURACY in m]
+    return found[-1] if found else None
+
+  @property
+  def source_weights(self) -> dict[str, float]:
+    """The source weights α by source, averaged since the last line but one."""
+    lines = self._lines()
+    return names.select(lines[-1], names.ALPHA) if lines else {}
+
+  def evaluate(self) -> dict[str, float]:
+    """Returns accuracies on the target's test examples, by name.
+
+    They are read as in training, so the data must still be there.
+    """
+    experiment = self._open()
+    state = experiment.evaluator.observe_sources(self._state)
+    accuracies = experiment.evaluator.accuracies(state)
+    if not accuracies:
+      raise UserError(
+        f"The labels of the target '{self.config.data.target}' are not known: "
+        'there is nothing to evaluate on.'
+      )
+    return accuracies
+
+  def report(self) -> pathlib.Path:
+    """Writes the run's page from its data; returns the path."""
+    from moda_jax import report
+
+    experiment = self._open()
+    outcome = loop.summarise(experiment, self._state, self.workdir)
+    return report.write_run_page(outcome, self.workdir)
+
+  def _open(self) -> Experiment:
+    """Returns the experiment with its data, read again for a loaded run."""
+    if self._experiment is None:
+      if 'memory' in self.config.data.datasets.values():
+        raise UserError(
+          f'{self.workdir} was trained on arrays in memory, which are not '
+          'kept: call adapt with them again.'
+        )
+      self._experiment = Experiment(self.config)
+    return self._experiment
+
+
+def train(
+  config: ml_collections.ConfigDict,
+  workdir: str | os.PathLike,
+  data: Domains | None = None,
+) -> Run:
+  """Trains what a config describes, or goes on with it; returns the run.
+
+  Args:
+    config: such as `moda_jax.get_config('mini:mnistm')`.
+    workdir: the run's folder; the same call again resumes.
+    data: whole domains in memory, instead of those that the config names.
+  """
+  outcome = loop.train(config, workdir, data)
+  experiment = outcome.experiment
+  return Run(workdir, experiment.model, outcome.state, experiment)
+
+
+def load(workdir: str | os.PathLike) -> Run:
+  """Returns the run in a folder, from the folder alone.
+
+  Neither the training data nor pretrained weights are read.
+  """
+  recorded = read_recorded(workdir)
+  state = load_state(workdir)
+  inputs = recorded.inputs or guess_inputs(
+    state, recorded.config, recorded.origins
+  )
+  return Run(workdir, Model(recorded.config, inputs), state)
+
+
+def adapt(
+  data: Mapping[str, tuple[Any, Any]],
+  target: str,
+  workdir: str | os.PathLike,
+  **values: Any,
+) -> Run:
+  """Trains on arrays in memory, `{name: (inputs, labels)}`; returns the run.
+
+  Args:
+    data: the domains; see `moda_jax.data.in_memory.make_domain` for what their
+      arrays may be. Labels are whole numbers or names, matched by name across
+      domains; those of the target serve evaluation alone, and may be None.
+    target: which of them is the target; the others are sources.
+    workdir: the run's folder, as for the command line.
+    **values: values of the config, such as `method='fm'` or `steps=1000`.
+
+  >>> run = moda_jax.adapt(
+  ...   {'a': (images_a, labels_a), 'b': (images_b, labels_b),
+  ...    't': (images_t, None)},
+  ...   target='t', workdir='runs/mine', steps=2000)
+  >>> run.predict(images_t).argmax(axis=1)
+  """
+  config = own_data_config()
+  whole = in_memory.make_domains(data, target)
+  config.data.datasets.update(dict.fromkeys(data, 'memory'))
+  config.data.target = target
+  config.data.sources = tuple(source.name for source in whole.sources)
+  set_values(config, values)
+  if config.data.evaluate_on == 'test_split':
+    raise UserError(
+      "evaluate_on='test_split': arrays have no test split; use 'target' or "
+      "'undrawn'."
+    )
+  sources = tuple(_sign(source) for source in whole.sources)
+  signed = _sign(whole.target)
+  return train(config, workdir, Domains(sources, signed, signed))
+
+
+def set_values(
+  config: ml_collections.ConfigDict, values: Mapping[str, Any]
+) -> None:
+  """Sets values by short or full name; refuses what is not read."""
+  given = []
+  for name, value in values.items():
+    full = config_lib.full_name(config, name)
+    if full is None or full in _DOMAINS:
+      known = ', '.join(sorted(set(config_lib.leaves(config)) - _DOMAINS))
+      raise UserError(
+        f'{name}: not a value that can be set here; these can: {known}.'
+      )
+    section, leaf = full.split('.')
+    if isinstance(value, np.generic):
+      value = value.item()
+    try:
+      config[section][leaf] = value
+    except TypeError as error:
+      raise UserError(f'{full}: {error}.') from error
+    given.append(full)
+  config_lib.choose_length(config, given)
+  options.refuse_unread(config, given)
+
+
+def _sign(domain: Domain) -> Domain:
+  """Names the arrays by their content: a run of others is not resumed."""
+  digest = hashlib.sha256(np.ascontiguousarray(domain.inputs).data)
+  digest.update(str(domain.inputs.shape).encode())
+  if domain.labels is not None:
+    digest.update(np.ascontiguousarray(domain.labels).data)
+  return domain._replace(origin=f'memory {digest.hexdigest()[:12]}')

@@ -1,0 +1,40 @@
+"""What can be chosen: configs and their targets, methods, networks, optimizers.
+
+The first line of each one's docstring says what it is.
+"""
+
+from collections.abc import Mapping
+
+from moda_jax.config import import_beside
+from moda_jax.models import NETWORKS
+from moda_jax.objectives import METHODS
+from moda_jax.training.config_files import config_folder, config_names
+from moda_jax.training.optimizers import OPTIMIZERS
+
+
+def describe_choices() -> str:
+  """Returns all choices, one line each."""
+  parts = ['configs (--config=NAME:TARGET[,key=value…])']
+  parts += [_describe_config(name) for name in config_names()]
+  for title, known in (
+    ('methods (method=NAME)', METHODS),
+    ('networks (network=NAME)', NETWORKS),
+    ('optimizers (optimizer=NAME)', OPTIMIZERS),
+  ):
+    parts += ['', title, *_describe(known)]
+  return '\n'.join(parts)
+
+
+def _describe(known: Mapping[str, type]) -> list[str]:
+  return [f'  {name:18} {_first_line(k.__doc__)}' for name, k in known.items()]
+
+
+def _first_line(docstring: str | None) -> str:
+  return (docstring or '').strip().split('\n')[0]
+
+
+def _describe_config(name: str) -> str:
+  module = import_beside(config_folder() / f'{name}.py', name)
+  found = ', '.join(getattr(module, 'DATASETS', ()))
+  targets = f' Targets: {found}.' if found else ''
+  return f'  {name:18} {_first_line(module.__doc__)}{targets}'

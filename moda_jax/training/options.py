@@ -1,0 +1,188 @@
+"""Options of a run, and a config's sections checked by what they choose."""
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import ml_collections
+
+from moda_jax.config import SECTIONS, defaults, option, read_section
+from moda_jax.data.options import DataOptions, ViewOptions
+from moda_jax.errors import UserError
+from moda_jax.models import NETWORKS
+from moda_jax.models.networks import NetworkOptions
+from moda_jax.objectives import METHODS
+from moda_jax.training.optimizers import OPTIMIZERS, OptimizerOptions
+
+
+@dataclasses.dataclass(frozen=True)
+class RunOptions:
+  """How long a run is and what it leaves behind.
+
+  Attributes:
+    seed: of every random draw.
+    seeds: how many runs train side by side, from `seed` on.
+    epochs: how many times the largest domain is gone through.
+    steps: the length in steps, instead of epochs.
+    log_every: steps between two lines of metrics.
+    eval_every: steps between two evaluations.
+    checkpoint_every: steps between two checkpoints.
+    eval_batch_size: examples at a time when evaluating.
+    compilation_cache: the folder that compiled programs are kept in for the
+      next start: 'auto' is one in the user's cache folder, 'off' keeps none.
+  """
+
+  seed: int = option(0, least=0)
+  seeds: int = option(1, least=1)
+  epochs: int = option(0, least=0)
+  steps: int = option(0, least=0)
+  log_every: int = option(100, least=1)
+  eval_every: int = option(1000, least=1)
+  checkpoint_every: int = option(1000, least=1)
+  eval_batch_size: int = option(500, least=1)
+  compilation_cache: str = option('auto')
+
+  def __post_init__(self):
+    if (self.epochs > 0) == (self.steps > 0):
+      raise UserError(
+        f'config.run.epochs = {self.epochs} and config.run.steps = '
+        f'{self.steps}: exactly one of them must be above 0.'
+      )
+
+
+class Settings(NamedTuple):
+  """A config's sections, checked; what they choose reads nothing else."""
+
+  data: DataOptions
+  views: ViewOptions
+  network: NetworkOptions
+  objective: Any
+  optimizer: OptimizerOptions
+  run: RunOptions
+
+
+def base_config() -> ml_collections.ConfigDict:
+  """Returns every option of every choice with its default, in sections.
+
+  An experiment's config file overrides some; `search` gives the ranges that a
+  search draws values from, log-uniformly.
+  """
+  methods = [method.Options for method in METHODS.values()]
+  return ml_collections.ConfigDict(
+    {
+      'experiment': '',
+      'data': defaults(DataOptions) | {'datasets': {}},
+      'views': defaults(ViewOptions),
+      'network': {'name': ''} | defaults(*NETWORKS.values()),
+      'objective': {'method': 'moda_fm'} | defaults(*methods),
+      'optimizer': {'name': 'adadelta'} | defaults(*OPTIMIZERS.values()),
+      'run': defaults(RunOptions),
+      'search': {},
+    }
+  )
+
+
+def check(config: ml_collections.ConfigDict) -> Settings:
+  """Returns the sections, checked; raises `UserError` for a wrong value."""
+  _check_names(config)
+  kinds = _find_kinds(config)
+  return Settings(
+    **{name: read_section(kinds[name], config[name], name) for name in SECTIONS}
+  )
+
+
+def _check_names(config: Any) -> None:
+  """Refuses what is not a config, and values that no part reads."""
+  if not isinstance(config, ml_collections.ConfigDict) or any(
+    section not in config for section in SECTIONS
+  ):
+    raise UserError(
+      f'a config must be a ConfigDict with the sections {", ".join(SECTIONS)}, '
+      f"such as moda_jax.get_config('mini:mnistm'); this is of type "
+      f'{type(config).__name__}.'
+    )
+  known = base_config()
+  for section in SECTIONS:
+    for name in config[section]:
+      if name not in known[section]:
+        raise UserError(
+          f'config.{section}.{name}: there is no such value; there are '
+          f'{", ".join(sorted(known[section]))}.'
+        )
+
+
+def prune(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
+  """Returns a copy with nothing in it that its choices do not read."""
+  pruned = config.copy_and_resolve_references()
+  with pruned.unlocked():
+    for section, kind in _find_kinds(config).items():
+      read = {field.name for field in dataclasses.fields(kind)}
+      for name in list(pruned[section]):
+        if name not in read and name != _CHOICE.get(section):
+          del pruned[section][name]
+  return pruned
+
+
+def refuse_unread(
+  config: ml_collections.ConfigDict, given: Iterable[str]
+) -> None:
+  """Refuses values that a user has set and that the chosen parts do not read.
+
+  Args:
+    config: with the values set.
+    given: the full names of what the user has set, such as 'objective.mu_s'.
+  """
+  kinds = _find_kinds(config)
+  for full in given:
+    section, _, name = full.partition('.')
+    if section not in kinds or name == _CHOICE.get(section):
+      continue
+    read = [field.name for field in dataclasses.fields(kinds[section])]
+    if name.partition('.')[0] not in read:
+      chosen = config[section][_CHOICE[section]]
+      raise UserError(
+        f"config.{full} = {config[section][name]!r}: '{chosen}' does not read "
+        f'it; it reads {", ".join(sorted(read)) or "no values"}.'
+      )
+
+
+# What chooses among several kinds of a section.
+_CHOICE = {'network': 'name', 'objective': 'method', 'optimizer': 'name'}
+
+
+def _find_kinds(config: Mapping[str, Any]) -> dict[str, type]:
+  """Returns each section's dataclass, for what the config chooses."""
+  methods = {name: method.Options for name, method in METHODS.items()}
+  return {
+    'data': DataOptions,
+    'views': ViewOptions,
+    'network': _choose(config, 'network', NETWORKS),
+    'objective': _choose(config, 'objective', methods),
+    'optimizer': _choose(config, 'optimizer', OPTIMIZERS),
+    'run': RunOptions,
+  }
+
+
+def _choose(
+  config: Mapping[str, Any], section: str, known: Mapping[str, type]
+) -> type:
+  choice = _CHOICE[section]
+  name = config[section][choice]
+  if name not in known:
+    raise UserError(
+      f"config.{section}.{choice} = '{name}' is unknown; allowed are "
+      f'{", ".join(known)}.'
+    )
+  return known[name]
+
+
+def split_seeds(
+  config: ml_collections.ConfigDict,
+) -> list[ml_collections.ConfigDict]:
+  """Returns the configs of the single runs that `run.seeds` means."""
+  configs = []
+  for seed in range(config.run.seed, config.run.seed + config.run.seeds):
+    single = config.copy_and_resolve_references()
+    single.run.seed, single.run.seeds = seed, 1
+    configs.append(single)
+  return configs

@@ -1,0 +1,191 @@
+"""The config of a run as its folder records it, today's and earlier ones'."""
+
+import json
+import os
+import pathlib
+from typing import Any, NamedTuple
+
+import ml_collections
+
+import moda_jax
+from moda_jax.config import SECTIONS
+from moda_jax.errors import UserError
+from moda_jax.training import options
+from moda_jax.training.model import Inputs
+
+_FILE = 'config.json'
+_RECORD = 'record'  # what is known once the data is loaded
+_MISSING = 'missing'
+# The places of files are not part of the experiment, nor is the version.
+_NOT_COMPARED = (
+  'data.data_dir',
+  'network.pretrained',
+  'run.compilation_cache',
+  'record.version',
+)
+
+
+class Recorded(NamedTuple):
+  """What a run's folder says about the run.
+
+  Attributes:
+    config: the run's.
+    inputs: what its model takes and gives; None in folders of version 0.1,
+      which did not record it.
+    origins: what served each domain.
+  """
+
+  config: ml_collections.ConfigDict
+  inputs: Inputs | None
+  origins: dict[str, str]
+
+
+def to_record(
+  config: ml_collections.ConfigDict, origins: dict[str, str], inputs: Inputs
+) -> dict[str, Any]:
+  """Returns what `config.json` holds."""
+  record = {
+    'version': moda_jax.__version__,
+    'origins': origins,
+    'inputs': inputs._asdict(),
+  }
+  whole = json.loads(config.to_json()) | {_RECORD: record}
+  return json.loads(json.dumps(whole))  # tuples as lists, as they are read
+
+
+def find_differences(found: dict[str, Any], now: dict[str, Any]) -> list[str]:
+  """Returns a line for each value in which two recorded configs differ."""
+  there, here = flatten(found), flatten(now)
+  return [
+    f'{key}: {there.get(key, _MISSING)!r} there, '
+    f'{here.get(key, _MISSING)!r} now'
+    for key in sorted(there | here)
+    if there.get(key, _MISSING) != here.get(key, _MISSING)
+    and key not in _NOT_COMPARED
+  ]
+
+
+def flatten(values: dict[str, Any], prefix: str = '') -> dict[str, Any]:
+  """Returns nested values by their full names, joined by dots."""
+  flat: dict[str, Any] = {}
+  for key, value in values.items():
+    if isinstance(value, dict):
+      flat |= flatten(value, f'{prefix}{key}.')
+    else:
+      flat[f'{prefix}{key}'] = value
+  return flat
+
+
+def read_recorded(workdir: str | os.PathLike) -> Recorded:
+  """Reads the config of a run from its folder."""
+  path = pathlib.Path(workdir) / _FILE
+  if not path.is_file():
+    raise UserError(f"'{workdir}' does not hold a run: it has no {_FILE}.")
+  try:
+    values = json.loads(path.read_text())
+    if not isinstance(values, dict):
+      raise ValueError('not an object')
+    is_flat = _RECORD not in values
+    return _from_flat(values) if is_flat else _from_sections(values)
+  except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
+    raise UserError(
+      f'{path} is damaged, or was not written by a run: {error}.'
+    ) from error
+
+
+def _from_sections(values: dict[str, Any]) -> Recorded:
+  record = values.pop(_RECORD)
+  inputs = record['inputs']
+  return Recorded(
+    _to_config(values),
+    Inputs(
+      tuple(inputs['shape']),
+      tuple(inputs['classes']),
+      inputs['variant'],
+      inputs['padded'],
+    ),
+    record['origins'],
+  )
+
+
+def _to_config(values: dict[str, Any]) -> ml_collections.ConfigDict:
+  """Puts values into a whole config, lists as the tuples that they were."""
+  config = options.base_config()
+  config.experiment = values['experiment']
+  config.search.update(values.get('search', {}))
+  for section in SECTIONS:
+    for name, value in values[section].items():
+      if name in config[section] or section == 'data':
+        _set(config[section], name, value)
+  return options.prune(config)
+
+
+def _set(section: ml_collections.ConfigDict, name: str, value: Any) -> None:
+  if isinstance(value, dict):
+    section[name].update(value)
+  elif isinstance(value, list):
+    section[name] = tuple(
+      tuple(item) if isinstance(item, list) else item for item in value
+    )
+  else:
+    section[name] = value
+
+
+# Version 0.1 had one flat list of values, some by another name.
+RENAMED = {
+  'test': 'data.evaluate_on',
+  'weak': 'views.weak_augment',
+  'method': 'objective.method',
+  'network': 'network.name',
+  'adadelta_rho': 'optimizer.rho',
+  'optimizer': 'optimizer.name',
+}
+_RENAMED_VALUES = {
+  'data.evaluate_on': {'split': 'test_split', 'rest': 'undrawn'},
+}
+
+
+def _from_flat(values: dict[str, Any]) -> Recorded:
+  """Reads a config of version 0.1, whose `data` says what served a domain."""
+  origins = values.pop('data', {})
+  config = options.base_config()
+  config.experiment = values.pop('experiment')
+  config.search.update(values.pop('search', {}))
+  # What networks started from before there was a choice.
+  config.network.init = 'torch'
+  for full, value in translate_flat(config, values).items():
+    section, leaf = full.split('.')
+    _set(config[section], leaf, value)
+  return Recorded(options.prune(config), None, origins)
+
+
+def translate_flat(
+  config: ml_collections.ConfigDict, values: dict[str, Any]
+) -> dict[str, Any]:
+  """Returns values of version 0.1 by their full names of today.
+
+  Args:
+    config: has all sections.
+    values: by flat names.
+  """
+  translated = {}
+  for name, value in values.items():
+    full = name_in_sections(config, name)
+    if full is None:
+      raise KeyError(f'unknown value {name}')
+    if isinstance(value, str):
+      value = _RENAMED_VALUES.get(full, {}).get(value, value)
+    translated[full] = value
+  return translated
+
+
+def name_in_sections(
+  config: ml_collections.ConfigDict, flat: str
+) -> str | None:
+  """Returns the full name of a value that version 0.1 had by a flat one."""
+  if flat in RENAMED:
+    return RENAMED[flat]
+  for section in SECTIONS:
+    if flat in config[section]:
+      return f'{section}.{flat}'
+  return None

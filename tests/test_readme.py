@@ -1,0 +1,55 @@
+"""What the README shows works as it is."""
+
+import pathlib
+import re
+
+import pytest
+import tiny
+
+import moda_jax
+
+README = pathlib.Path(__file__).parents[1] / 'README.md'
+
+
+def find_blocks(language):
+  return re.findall(rf'```{language}\n(.*?)```', README.read_text(), re.DOTALL)
+
+
+def test_the_python_example_runs(tmp_path, monkeypatch, capsys):
+  """With few steps and the tiny network in place of the example's."""
+  (code,) = find_blocks('python')
+  assert 'steps=2000' in code
+  code = code.replace('steps=2000', "steps=2, network='tiny images'")
+  monkeypatch.chdir(tmp_path)
+  domains = tiny.make_domains()
+  names = {}
+  for letter, domain in zip(
+    'abt', (*domains.sources[:2], domains.target), strict=True
+  ):
+    names |= {
+      f'images_{letter}': domain.inputs,
+      f'labels_{letter}': domain.labels,
+    }
+  exec(code, names)
+  assert names['probabilities'].shape == (domains.target.size, 3)
+  assert 'Run(' in capsys.readouterr().out
+
+
+def test_configs_of_the_commands_exist():
+  commands = ' '.join(find_blocks('sh')).replace('\\\n', ' ')
+  given = re.findall(r'--config=(\S+)', commands)
+  assert len(given) >= 5
+  for name in given:
+    if 'PATH' not in name:
+      moda_jax.get_config(name)
+
+
+def test_every_method_is_named():
+  text = README.read_text()
+  names = [n for n in moda_jax.METHODS if not n.startswith('moda_fm_')]
+  assert [name for name in names if f'`{name}`' not in text] == []
+
+
+@pytest.mark.parametrize('command', ['make demo', 'make test'])
+def test_the_two_commands_are_there(command):
+  assert command in README.read_text()
