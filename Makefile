@@ -3,19 +3,29 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP_INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check \
   --constraint constraints.txt
+PYTEST = $(BIN)/python -m pytest -n 2 --dist loadfile --max-worker-restart 0
 
-.PHONY: demo test lint clean
+.PHONY: demo test test-all lint benchmark clean
 .DELETE_ON_ERROR:
 
 demo: .venv/.demo
 	$(BIN)/python -m experiments.demo --workdir=runs/demo
 
+# All tests but those marked `@pytest.mark.slow`, on two cores.
 test: .venv/.test
-	$(BIN)/python -m pytest -n 2 --dist loadfile --max-worker-restart 0
+	$(PYTEST)
+
+# Those too: `-m ''` lifts the `-m 'not slow'` of pyproject.toml.
+test-all: .venv/.test
+	$(PYTEST) -m ''
 
 lint: .venv/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+benchmark: .venv/.demo .venv-torch/.made
+	$(BIN)/python -m experiments.benchmark $(FLAGS)
 
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \
@@ -31,5 +41,12 @@ lint: .venv/.test
 	$(PIP_INSTALL) --editable '.[demo,test]'
 	@touch $@
 
+# Of the benchmark alone, which compares with PyTorch; nothing imports it.
+.venv-torch/.made:
+	$(PYTHON) -m venv .venv-torch
+	.venv-torch/bin/pip install --quiet --disable-pip-version-check \
+	  torch==2.13.0 numpy pillow
+	@touch $@
+
 clean:
-	rm -rf .venv runs build *.egg-info
+	rm -rf .venv .venv-torch runs build *.egg-info

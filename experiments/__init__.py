@@ -1,1 +1,1 @@
-"""One script a table or figure; run them with `python -m experiments.…`."""
+"""One script per table or figure; run them with `python -m experiments.…`."""

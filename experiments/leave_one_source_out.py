@@ -1,7 +1,9 @@
 """Chooses hyperparameters without the target: leave one source out.
 
   python -m experiments.leave_one_source_out \
-    --config=configs/mini.py:mnistm --trials=5 --workdir=runs/search
+    --config=mini:mnistm --trials=5 --workdir=runs/search
+  python -m experiments.leave_one_source_out \
+    --config=digits:mnistm,width=0.25 --trials=0 --workdir=runs/own_values
 
 Each trial draws the values of `config.search` log-uniformly and trains once for
 every source, that source standing in for the target and the others being the
@@ -15,6 +17,7 @@ import math
 import pathlib
 import shlex
 import sys
+from typing import Any
 
 import ml_collections
 import numpy as np
@@ -22,6 +25,7 @@ from absl import flags
 from ml_collections import config_flags
 
 from moda_jax import cli
+from moda_jax import config as config_lib
 from moda_jax.errors import UserError
 from moda_jax.files.atomic import write_whole
 from moda_jax.training import loop as train
@@ -44,11 +48,15 @@ def _check(config: ml_collections.ConfigDict) -> None:
       'config.search is empty: there is nothing to draw. --trials=0 tries the '
       "config's own values."
     )
-  varied = sorted(k for k, v in config.items() if isinstance(v, float))
+  varied = sorted(
+    name.partition('.')[2]
+    for name in config_lib.leaves(config)
+    if isinstance(_get(config, name), float)
+  )
   for name, limits in config.search.items():
     if name not in varied:
       raise UserError(
-        f'config.search.{name} is no value that can be drawn; these can: '
+        f'config.search.{name} is not a value that can be drawn; these can: '
         f'{", ".join(varied)}.'
       )
     if not _is_range(limits):
@@ -68,25 +76,35 @@ def _is_range(limits: object) -> bool:
 def held_out_config(
   config: ml_collections.ConfigDict, held_out: str, values: dict[str, float]
 ) -> ml_collections.ConfigDict:
-  """The config with a source in the target's place, at other values."""
+  """Returns the config with a source in the target's place, at other values."""
   config = config.copy_and_resolve_references()
-  config.sources = tuple(s for s in config.sources if s != held_out)
-  config.target = held_out
-  config.update(values)
+  config.data.sources = tuple(s for s in config.data.sources if s != held_out)
+  config.data.target = held_out
+  for name, value in values.items():
+    full = config_lib.full_name(config, name)
+    if full is None:
+      raise UserError(f'{name}: not a value of the config, or several.')
+    section, leaf = full.split('.')
+    config[section][leaf] = value
   return config
+
+
+def _get(config: ml_collections.ConfigDict, name: str) -> object:
+  section, leaf = name.split('.')
+  return config[section][leaf]
 
 
 def run_trial(
   config: ml_collections.ConfigDict,
   values: dict[str, float],
   folder: pathlib.Path,
-) -> dict[str, object]:
+) -> dict[str, Any]:
   """Trains with each source held out; returns values and accuracies."""
   accuracies = {
     source: train.train(
       held_out_config(config, source, values), folder / source
     ).accuracy
-    for source in config.sources
+    for source in config.data.sources
   }
   mean = float(np.mean(list(accuracies.values())))
   return {'values': values, 'accuracy': accuracies, 'mean_accuracy': mean}
@@ -97,7 +115,7 @@ def search(
   trials: int,
   seed: int,
   folder: pathlib.Path,
-) -> dict[str, object]:
+) -> dict[str, Any]:
   """Runs the trials and writes `search.json` after each; returns the best.
 
   Args:
@@ -118,10 +136,10 @@ def search(
       'command': f'python -m experiments.leave_one_source_out '
       f'{shlex.join(sys.argv[1:])}',
       'experiment': config.experiment,
-      'method': config.method,
-      'target_never_read': config.target,
-      'steps': config.steps,
-      'epochs': config.epochs,
+      'method': config.objective.method,
+      'target_never_read': config.data.target,
+      'steps': config.run.steps,
+      'epochs': config.run.epochs,
       'best': best,
       'trials': done,
     }
@@ -142,10 +160,13 @@ if __name__ == '__main__':
     lower_bound=0,
   )
   _SEED = flags.DEFINE_integer('search_seed', 0, 'Seed of the draws.')
-  _WORKDIR = flags.DEFINE_string('workdir', None, 'Runs and search.json.')
-  flags.mark_flags_as_required(['config', 'workdir'])
+  _WORKDIR = flags.DEFINE_string(
+    'workdir', None, 'Runs and search.json.', required=True
+  )
+  flags.mark_flag_as_required('config')
   cli.run(
     lambda: search(
       _CONFIG.value, _TRIALS.value, _SEED.value, pathlib.Path(_WORKDIR.value)
-    )
+    ),
+    cli.CONFIG_PARSER,
   )

@@ -1,12 +1,13 @@
 """Runs of methods as tables in Markdown, beside the paper's figures."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
 from experiments.published import published
 
-Run = dict[str, object]  # accuracy, seconds, caution
+Run = dict[str, Any]  # accuracy, seconds, caution
 Results = dict[str, dict[str, dict[str, Run]]]  # by target, method and seed
 
 
@@ -31,7 +32,7 @@ def format_results(experiment: str, results: Results) -> list[str]:
 
 
 def _format_matrix(experiment: str, results: Results) -> str:
-  """A row a method, a column a target, and the mean over the targets."""
+  """Returns one row per method: a column per target, and their mean."""
   targets = list(results)
   lines = [
     _row(['method', *targets, 'mean']),
@@ -46,7 +47,8 @@ def _format_matrix(experiment: str, results: Results) -> str:
     ]
     if all(ours):
       mean = np.mean([np.mean(values) for values in ours])
-      theirs = None if None in paper else np.mean(paper)
+      known = [value for value in paper if value is not None]
+      theirs = float(np.mean(known)) if len(known) == len(paper) else None
       cells.append(f'{mean:.1f}{_in_brackets(theirs)}')
     else:
       cells.append('')
@@ -86,7 +88,7 @@ def _accuracies(by_seed: dict[str, Run]) -> list[float]:
 
 
 def _summarise(values: list[float]) -> str:
-  """The mean and the sample's standard deviation; a single run has none."""
+  """Returns mean ± sample standard deviation; of a single run, the mean."""
   if not values:
     return ''
   deviation = f' ± {np.std(values, ddof=1):.1f}' if len(values) > 1 else ''

@@ -8,7 +8,10 @@ _DIGITS = ('mnist', 'mnistm', 'svhn')
 _OFFICE31 = ('amazon', 'dslr', 'webcam')
 _REVIEWS = ('books', 'dvd', 'electronics', 'kitchen')
 
-_TABLES = {
+# By experiment: its targets, and a row for every method.
+_TABLES: dict[
+  str, tuple[tuple[str, ...], dict[str, tuple[tuple[float, float], ...]]]
+] = {
   'digits': (
     _DIGITS,
     {
@@ -54,7 +57,7 @@ _TABLES = {
 def published(
   experiment: str, method: str, target: str
 ) -> tuple[float, float] | None:
-  """The paper's mean and standard deviation; None where it has none."""
+  """Returns the paper's mean and standard deviation; None if it has none."""
   targets, methods = _TABLES.get(experiment, ((), {}))
   if target not in targets or method not in methods:
     return None
