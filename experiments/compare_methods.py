@@ -194,5 +194,5 @@ if __name__ == '__main__':
       pathlib.Path(_WORKDIR.value),
       pathlib.Path(_TABLE.value or f'{_WORKDIR.value}/table'),
     ),
-    cli.CONFIG_PARSER,
+    'moda_jax.training.config_flags:parse_flags',
   )

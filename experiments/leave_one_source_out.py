@@ -168,5 +168,5 @@ if __name__ == '__main__':
     lambda: search(
       _CONFIG.value, _TRIALS.value, _SEED.value, pathlib.Path(_WORKDIR.value)
     ),
-    cli.CONFIG_PARSER,
+    'moda_jax.training.config_flags:parse_flags',
   )

@@ -14,8 +14,6 @@ from moda_jax.errors import CommandEnd, Interrupted, UserError
 # Parameters of mallopt, see its manual page.
 _M_TRIM_THRESHOLD, _M_MMAP_MAX, _M_ARENA_MAX = -1, -4, -8
 _NEVER = 2**31 - 1
-# What parses the flags of commands with a --config, see `run`.
-CONFIG_PARSER = 'moda_jax.training.config_flags:parse_flags'
 _HELP = ('-h', '--help', '-help', '--helpfull', '-?')
 
 

@@ -38,4 +38,4 @@ def main() -> None:
 
 
 if __name__ == '__main__':
-  cli.run(main, cli.CONFIG_PARSER)
+  cli.run(main, 'moda_jax.training.config_flags:parse_flags')

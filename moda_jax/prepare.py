@@ -139,6 +139,7 @@ def _report(outcomes: dict[str, list[preparation.Outcome]]) -> None:
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
   parser = argparse.ArgumentParser(
     'python -m moda_jax.prepare',
+    usage=argparse.SUPPRESS,
     description=__doc__,
     formatter_class=argparse.RawDescriptionHelpFormatter,
   )

@@ -148,6 +148,11 @@ class Method(abc.ABC):
     return ''
 
   @property
+  def curves(self) -> dict[str, str]:
+    """Metrics by source that deserve a plot of their own, 0 to 1, by title."""
+    return {}
+
+  @property
   def confidence_threshold(self) -> float | None:
     """τ, above which predictions are trained towards; None where none are."""
     return getattr(self.options, 'tau', None)

@@ -17,6 +17,18 @@ ALIGNMENT = 'alignment'  # of MoE
 MOMENT_DISTANCE = 'moment_distance'  # of M3SDA
 
 
+# Logged beside the losses, in units of their own.
+NOT_LOSSES = (
+  f'{ALPHA}/',
+  EFFECTIVE_SOURCES,
+  GRADIENT_NORM,
+  LOSS,
+  STRENGTH,
+)
+# What is shown for a name that does not explain itself.
+LABELS = {CONFIDENT: 'share above τ'}
+
+
 def select(metrics: dict[str, float], name: str) -> dict[str, float]:
   """Returns the entries of `name` by source or domain, without the prefix."""
   prefix = f'{name}/'

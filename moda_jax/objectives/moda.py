@@ -70,6 +70,11 @@ class Moda(Method):
   def _weights(self) -> source_weights.Softmax:
     return self.weights(self.options, len(self.sources))
 
+  @property
+  def curves(self) -> dict[str, str]:
+    """See the base class."""
+    return {'source weight α': names.ALPHA}
+
   def describe_progress(self, metrics: dict[str, float]) -> list[str]:
     """See the base class."""
     alpha = names.select(metrics, names.ALPHA)

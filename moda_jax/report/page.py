@@ -9,7 +9,6 @@ from collections.abc import Callable
 import ml_collections
 import numpy as np
 
-from moda_jax.objectives.metrics import ALPHA, select
 from moda_jax.report import plots
 from moda_jax.training.loop import Outcome
 from moda_jax.training.progress import format_accuracy
@@ -56,9 +55,10 @@ def write_page(
   if outcome.accuracy is not None:
     title = 'Target accuracy'
     sections.append(_figure(folder, title, plots.plot_accuracy, metrics))
-  if select(metrics[main][-1], ALPHA):
-    title = f'Source weights α of {main}'
-    sections.append(_figure(folder, title, plots.plot_alpha, metrics[main]))
+  for label, name in outcome.experiment.method.curves.items():
+    title = f'{label[0].upper()}{label[1:]} of {main}'
+    shares = plots.Shares(label, name, metrics[main])
+    sections.append(_figure(folder, title, plots.plot_shares, shares))
   title = f'Losses of {main}'
   sections.append(_figure(folder, title, plots.plot_losses, metrics[main]))
   samples = collect_samples(outcome)

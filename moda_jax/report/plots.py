@@ -42,23 +42,27 @@ def plot_accuracy(runs: dict[str, Lines], path: pathlib.Path) -> None:
   figure.savefig(path)
 
 
-def plot_alpha(lines: Lines, path: pathlib.Path) -> None:
-  """Plots the source weights over steps."""
-  figure, axes = _axes('step', 'source weight α')
-  for source in names.select(lines[-1], names.ALPHA):
-    axes.plot(*_series(lines, f'{names.ALPHA}/{source}'), label=source)
+class Shares(NamedTuple):
+  """A metric by source, from 0 to 1, over time."""
+
+  label: str
+  name: str
+  lines: Lines
+
+
+def plot_shares(shares: Shares, path: pathlib.Path) -> None:
+  """Plots a metric by source over steps."""
+  figure, axes = _axes('step', shares.label)
+  for source in names.select(shares.lines[-1], shares.name):
+    name = f'{shares.name}/{source}'
+    axes.plot(*_series(shares.lines, name), label=source)
   axes.set_ylim(0, 1)
   axes.legend()
   figure.savefig(path)
 
 
-# 'discriminator' is the sum of what is shown by domain.
-_NO_LOSSES = (
-  f'{names.ALPHA}/',
-  names.EFFECTIVE_SOURCES,
-  names.GRADIENT_NORM,
-  names.LOSS,
-  names.STRENGTH,
+_NOT_LOSSES = (
+  *names.NOT_LOSSES,
   progress.IMAGES_PER_SECOND,
   progress.STEPS_PER_SECOND,
   'step',
@@ -70,8 +74,9 @@ def plot_losses(lines: Lines, path: pathlib.Path) -> None:
   """Plots every loss term over steps, and the share of samples above τ."""
   figure, axes = _axes('step', 'mean since the last point')
   for name in sorted(lines[-1]):
-    if not name.startswith(_NO_LOSSES) and name != names.DISCRIMINATOR:
-      label = 'share above τ' if name == names.CONFIDENT else name
+    # 'discriminator' is the sum of what is shown by domain.
+    if not name.startswith(_NOT_LOSSES) and name != names.DISCRIMINATOR:
+      label = names.LABELS.get(name, name)
       axes.plot(*_series(lines, name), label=label, linewidth=1)
   axes.legend(fontsize=7)
   figure.savefig(path)

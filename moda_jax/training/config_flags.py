@@ -1,6 +1,6 @@
 """Flags of commands with a --config: configs by name, mistakes as messages.
 
-They run as `cli.run(main, cli.CONFIG_PARSER)`.
+They run as `cli.run(main, 'moda_jax.training.config_flags:parse_flags')`.
 """
 
 import re

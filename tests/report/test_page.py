@@ -25,7 +25,7 @@ def test_every_picture_of_the_page_is_there(tmp_path):
   pictures = re.findall(r'src="([^"]+)"', text)
   assert set(pictures) == {
     'accuracy.png',
-    'alpha.png',
+    'shares.png',
     'losses.png',
     'views.png',
   }
@@ -38,7 +38,7 @@ def test_every_picture_of_the_page_is_there(tmp_path):
 
 def test_a_method_without_weights_or_views_has_a_page_too(tmp_path):
   _, _, text = make_page(tmp_path, method='source_only')
-  assert 'alpha.png' not in text
+  assert 'shares.png' not in text
   assert 'views.png' not in text
 
 
