@@ -5,6 +5,7 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 import scipy.sparse
 from flax import linen as nn
 
@@ -64,6 +65,14 @@ VALUES = {
   'moe_rank': 3,
   'm3sda_weight': 0.1,
 }
+
+
+# These differ from others in their weights or one term alone.
+_ALIKE = ('moda_fm_floored', 'moda_fm_relative', 'moda_fm_projected', 'mdan_fm')
+EVERY_METHOD = [
+  pytest.param(name, marks=[pytest.mark.slow] if name in _ALIKE else [])
+  for name in METHODS
+]
 
 
 def make_options(name, **values):

@@ -17,7 +17,7 @@ from moda_jax.training.recorded import RENAMED, name_in_sections
 
 def parse_flags(argv: list[str]) -> list[str]:
   """Parses flags; config flags report some mistakes as other exceptions."""
-  argv = [_find_config(argument) for argument in argv]
+  argv = [_find_config(argument) for argument in _join_config(argv)]
   _check_number(argv)
   try:
     remaining = app.parse_flags_with_usage(argv)
@@ -35,6 +35,17 @@ def parse_flags(argv: list[str]) -> list[str]:
   if 'config' in flags.FLAGS and flags.FLAGS['config'].present:
     _check_config(argv)
   return remaining
+
+
+def _join_config(argv: list[str]) -> list[str]:
+  """`--config NAME` as `--config=NAME`."""
+  joined: list[str] = []
+  for argument in argv:
+    if joined and joined[-1] in ('--config', '-config'):
+      joined[-1] = f'{joined[-1]}={argument}'
+    else:
+      joined.append(argument)
+  return joined
 
 
 def _find_config(argument: str) -> str:

@@ -129,6 +129,7 @@ def digest_of_steps(num_parallel_calls):
   return digest.hexdigest()
 
 
+@pytest.mark.slow
 def test_same_bits_in_another_process_that_compiles_once():
   digest = digest_of_steps(None)
   assert digest_of_steps(4) == digest

@@ -338,6 +338,7 @@ def test_import_needs_no_demo_package():
   )
 
 
+@pytest.mark.slow
 def test_tfds_build_gives_the_same_bits(built, tmp_path):
   # The program `tfds` itself does not start without Apache Beam, which another
   # of its commands needs. It does not see the working folder's packages either.

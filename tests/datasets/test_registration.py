@@ -61,6 +61,7 @@ print(builder_cls.name)
   assert done.stdout == f'{name}\n', done.stderr
 
 
+@pytest.mark.slow
 def test_tfds_build_prepares(tmp_path):
   """The command `tfds` itself does not start without Apache Beam."""
   program = """

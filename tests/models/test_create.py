@@ -142,7 +142,7 @@ def test_a_network_for_other_inputs_is_refused(network, domains, message):
     Experiment(config, domains(), devices=1)
 
 
-@pytest.mark.parametrize('name', METHODS)
+@pytest.mark.parametrize('name', tiny.EVERY_METHOD)
 def test_pretrained_layers_move_at_a_tenth_of_the_rate(name):
   """New layers, β and metrics at the full one; BatchNorm is not new."""
   networks = resnet.create_networks(5, WIDTH)

@@ -276,7 +276,7 @@ def test_mdan_fm_adds_the_consistency_of_fm():
   )
 
 
-@pytest.mark.parametrize('name', METHODS)
+@pytest.mark.parametrize('name', tiny.EVERY_METHOD)
 def test_the_program_does_not_grow_with_the_sources(name):
   """But for naming metrics; so compiling takes as long for 10 as for 2."""
 
@@ -291,7 +291,7 @@ def test_the_program_does_not_grow_with_the_sources(name):
   assert count(10) <= count(2) + 3
 
 
-@pytest.mark.parametrize('name', METHODS)
+@pytest.mark.parametrize('name', tiny.EVERY_METHOD)
 def test_target_labels_reach_supervised_alone(name):
   """The loss and its gradients do not change with the target's labels."""
   method, batch, params, state = start(name)
@@ -309,7 +309,7 @@ def test_target_labels_reach_supervised_alone(name):
   assert METHODS[name].batch_spec.target_labels == (name == 'supervised')
 
 
-@pytest.mark.parametrize('name', METHODS)
+@pytest.mark.parametrize('name', tiny.EVERY_METHOD)
 @pytest.mark.parametrize('sources', [1, 2, 10])
 def test_any_number_of_sources(name, sources):
   method, batch, params, state = start(name, sources)
