@@ -66,7 +66,14 @@ def test_predictions_are_those_of_the_evaluation(run):
   assert (probabilities.argmax(axis=1) == test.labels).mean() == run.accuracy
 
 
-@pytest.mark.parametrize('method', ['moe', 'dann_ss', 'supervised'])
+@pytest.mark.parametrize(
+  'method',
+  [
+    'moe',
+    pytest.param('dann_ss', marks=pytest.mark.slow),
+    pytest.param('supervised', marks=pytest.mark.slow),
+  ],
+)
 def test_a_loaded_run_of_other_methods_predicts_alike(method, tmp_path):
   config = tiny.make_run_config(method=method, seeds=2)
   trained = moda_jax.train(config, tmp_path, tiny.make_domains())

@@ -58,6 +58,7 @@ def test_an_experiment_starts_from_the_weights(weights_path):
   )
 
 
+@pytest.mark.slow
 def test_a_run_belongs_to_its_weights(weights_path, tmp_path, monkeypatch):
   monkeypatch.setattr(resnet, 'BLOCKS', (1, 1, 1, 1))  # quick to compile
   monkeypatch.setattr(pretrained, '_check_shapes', lambda *_: None)

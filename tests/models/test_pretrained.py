@@ -236,6 +236,7 @@ def test_weights_of_another_network_are_refused(converted, changes, message):
     )
 
 
+@pytest.mark.slow
 def test_the_command_line(tmp_path):
   def call(*arguments):
     return subprocess.run(

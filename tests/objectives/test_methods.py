@@ -310,7 +310,9 @@ def test_target_labels_reach_supervised_alone(name):
 
 
 @pytest.mark.parametrize('name', tiny.EVERY_METHOD)
-@pytest.mark.parametrize('sources', [1, 2, 10])
+@pytest.mark.parametrize(
+  'sources', [1, pytest.param(2, marks=pytest.mark.slow), 10]
+)
 def test_any_number_of_sources(name, sources):
   method, batch, params, state = start(name, sources)
   loss, metrics, grads = tiny.loss_and_grads(method, params, state, batch)

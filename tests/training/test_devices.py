@@ -23,7 +23,7 @@ WIDTH = 0.03
 # Dense layers compile soonest, and what methods sum over devices does not
 # depend on the network: convolutions need not come with each.
 # What differs from another case in its weights or its copies alone.
-SLOW = ('mada_ss', 'mdan_fm', 'moda_fm_relative', 'moda_fm_projected')
+SLOW = ('mada', 'mada_ss', 'mdan_fm', 'moda_fm_relative', 'moda_fm_projected')
 CASES = [
   pytest.param(
     name, 'tiny images', marks=[pytest.mark.slow] if name in SLOW else []

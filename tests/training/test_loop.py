@@ -103,10 +103,13 @@ def test_a_killed_run_ends_with_the_same_bits(whole, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
   'values',
   [
-    {'optimizer': 'adamw', 'schedule': 'cosine', 'warmup_steps': 2},
-    {'optimizer': 'sgd', 'schedule': 'dann', 'ema_decay': 0.9},
+    {'optimizer': 'adamw', 'schedule': 'cosine', 'ema_decay': 0.9},
+    pytest.param(
+      {'optimizer': 'sgd', 'schedule': 'dann', 'warmup_steps': 2},
+      marks=pytest.mark.slow,
+    ),
     {'method': 'moda_fm_darn', 'clip_norm': 0.5, 'weight_decay': 0.1},
-    {'method': 'moe'},
+    pytest.param({'method': 'moe'}, marks=pytest.mark.slow),
   ],
   ids=lambda values: next(iter(values.values())),
 )

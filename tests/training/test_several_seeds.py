@@ -56,9 +56,9 @@ def assert_equal_to_single_runs(make_config, data, devices):
   ('method', 'devices'),
   [
     ('moda_fm', 1),
-    ('moda_fm', 2),
     ('dann_ss', 1),
     ('moe', 2),
+    pytest.param('moda_fm', 2, marks=pytest.mark.slow),
     pytest.param('dann_ss', 2, marks=pytest.mark.slow),
     pytest.param('moe', 1, marks=pytest.mark.slow),
   ],
@@ -70,7 +70,9 @@ def test_every_seed_is_its_single_run_in_float64(method, devices):
   assert_equal_to_single_runs(make_config, tiny.make_domains(), devices)
 
 
-@pytest.mark.parametrize('devices', [1, 2])
+@pytest.mark.parametrize(
+  'devices', [1, pytest.param(2, marks=pytest.mark.slow)]
+)
 def test_every_seed_drops_what_its_single_run_drops(devices):
   make_config = functools.partial(
     tiny.make_run_config, network='reviews', width=0.05, tau=0.3
@@ -78,6 +80,7 @@ def test_every_seed_drops_what_its_single_run_drops(devices):
   assert_equal_to_single_runs(make_config, tiny.make_sparse_domains(), devices)
 
 
+@pytest.mark.slow
 def test_every_seed_keeps_its_own_batch_statistics(monkeypatch):
   monkeypatch.setattr(resnet, 'BLOCKS', (1, 0, 0, 0))  # quick to compile
   make_config = functools.partial(
@@ -224,6 +227,7 @@ def test_predictions_and_page_are_of_all_seeds(whole):
   assert '±' in text
 
 
+@pytest.mark.slow
 def test_single_source_methods_keep_their_predictors(tmp_path):
   outcome = run(tmp_path, method='dann_ss')
   last = read_metrics(tmp_path)[-1]
