@@ -14,6 +14,7 @@ import numpy as np
 from moda_jax.errors import UserError
 
 AXIS = 'devices'  # the mapped axis
+STEPS_UNDER_WAY = 2  # dispatched, not finished: enough to hide dispatch
 Batch = dict[str, dict[str, Any]]
 
 
@@ -95,7 +96,7 @@ def prefetch_to_device(
   batches: Iterable[Batch],
   devices: int,
   stacked: bool = False,
-  ahead: int = 2,
+  ahead: int = STEPS_UNDER_WAY,
 ) -> Iterator[Any]:
   """Yields the batches on the devices, transfers begun `ahead` early."""
   split = _sharding(devices, jax.P(AXIS)) if devices > 1 else None
@@ -106,6 +107,16 @@ def prefetch_to_device(
     queue.append(jax.device_put(batch, split))
     if len(queue) > ahead:
       yield queue.popleft()
+  yield from queue
+
+
+def finish_in_turn(results: Iterable[Any]) -> Iterator[Any]:
+  """Yields results of compiled calls once finished, few calls under way."""
+  queue: collections.deque[Any] = collections.deque()
+  for result in results:
+    queue.append(result)
+    if len(queue) > STEPS_UNDER_WAY:
+      yield jax.block_until_ready(queue.popleft())
   yield from queue
 
 

@@ -11,7 +11,7 @@ import scipy.sparse
 
 from moda_jax.data.domains import Domains
 from moda_jax.objectives.method import Method
-from moda_jax.training.devices import compile_step
+from moda_jax.training.devices import compile_step, finish_in_turn
 from moda_jax.training.train_step import TrainState, as_float
 
 ACCURACY = 'target/accuracy'
@@ -63,8 +63,11 @@ class Evaluator:
     """
     if self._domains.test.labels is None:
       return {}
-    counts = [self._count_step(state, b) for b in self._test_batches()]
-    shares = np.sum(jax.device_get(counts), axis=0) / self._domains.test.size
+    counts = finish_in_turn(
+      self._count_step(state, batch) for batch in self._test_batches()
+    )
+    total = np.sum(jax.device_get(list(counts)), axis=0)
+    shares = total / self._domains.test.size
     names = self.method.predictors
     if not names:
       return {ACCURACY: float(shares)}

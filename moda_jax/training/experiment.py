@@ -117,7 +117,7 @@ class Experiment:
       donate_state=True,
     )
     evaluator = Evaluator(
-      self.method, self.domains, self.config.run.eval_batch_size, self.devices
+      self.method, self.domains, self.model.eval_batch_size, self.devices
     )
     by_seed = dict(zip(seeds, domains, strict=True))
     self.evaluator = several_seeds.make_evaluator(evaluator, by_seed)

@@ -4,9 +4,7 @@ import contextlib
 import logging
 import os
 import pathlib
-import signal
 import threading
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import ml_collections
@@ -17,6 +15,7 @@ from moda_jax.training import options
 from moda_jax.training.compilation_cache import use_compilation_cache
 from moda_jax.training.evaluation import ACCURACY, DEVIATION, seed_accuracy
 from moda_jax.training.experiment import Experiment
+from moda_jax.training.interruption import catch_signals
 from moda_jax.training.progress import MetricsBuffer, Progress, format_accuracy
 from moda_jax.training.recorded import to_record
 from moda_jax.training.run_folder import RunFolder, read_metrics
@@ -73,7 +72,7 @@ def train(
   use_compilation_cache(options.check(config).run.compilation_cache)
   experiment = Experiment(config, data, devices)
   with (
-    _catch_signals() as stop,
+    catch_signals() as stop,
     contextlib.closing(open_folder(workdir, experiment)) as folder,
   ):
     state = _run(experiment, folder, stop)
@@ -250,27 +249,3 @@ def _average(buffer: MetricsBuffer, folder: RunFolder) -> dict[str, float]:
       f'{error} Training stops; {folder.checkpoints.describe()}. A smaller '
       'learning_rate or smaller weights mu_* may help.'
     ) from None
-
-
-@contextlib.contextmanager
-def _catch_signals() -> Iterator[threading.Event]:
-  """Sets the event on the first SIGINT or SIGTERM; the second one kills."""
-  stop = threading.Event()
-  if threading.current_thread() is not threading.main_thread():
-    yield stop
-    return
-  handled = (signal.SIGINT, signal.SIGTERM)
-  before = {number: signal.getsignal(number) for number in handled}
-
-  def request_stop(number: int, _: object) -> None:
-    stop.set()
-    _log.info('%s: saving and leaving', signal.Signals(number).name)
-    signal.signal(number, before[signal.Signals(number)])
-
-  for number in handled:
-    signal.signal(number, request_stop)
-  try:
-    yield stop
-  finally:
-    for number, handler in before.items():
-      signal.signal(number, handler)

@@ -19,6 +19,8 @@ from moda_jax.training.train_step import (
   create_train_state,
 )
 
+_PIXELS_AT_A_TIME = 512 * 32 * 32  # bounds the memory of an evaluation
+
 
 class Inputs(NamedTuple):
   """What a model takes and gives, recorded with every run.
@@ -88,6 +90,15 @@ class Model:
     run = self.settings.run
     return range(run.seed, run.seed + run.seeds)
 
+  @property
+  def eval_batch_size(self) -> int:
+    """How many inputs are evaluated at a time: fewer where they are large."""
+    size = self.settings.run.eval_batch_size
+    if not self.inputs.are_images:
+      return size
+    height, width, _ = self.inputs.shape
+    return max(1, min(size, _PIXELS_AT_A_TIME // (height * width)))
+
   def create_state(self) -> tuple[TrainState, optax.GradientTransformation]:
     """Returns the state before the first step, and the optimizer."""
     x = np.zeros((1, *self.inputs.shape), np.float32)
@@ -120,7 +131,7 @@ class Model:
 
   def predict_all(self, state: TrainState, inputs: Any) -> np.ndarray:
     """Returns the same for any number of inputs, some at a time."""
-    size = self.settings.run.eval_batch_size
+    size = self.eval_batch_size
     parts = [
       self.predict(state, _take(inputs, start, size))
       for start in range(0, inputs.shape[0], size)

@@ -27,7 +27,8 @@ class RunOptions:
     log_every: steps between two lines of metrics.
     eval_every: steps between two evaluations.
     checkpoint_every: steps between two checkpoints.
-    eval_batch_size: examples at a time when evaluating.
+    eval_batch_size: examples at a time when evaluating and predicting, at
+      most: of images as many as 512 of 32 × 32 have pixels.
     compilation_cache: the folder that compiled programs are kept in for the
       next start: 'auto' is one in the user's cache folder, 'off' keeps none.
   """

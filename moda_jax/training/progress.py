@@ -11,6 +11,7 @@ import numpy as np
 from moda_jax.errors import NonFiniteError
 from moda_jax.objectives import metrics as names
 from moda_jax.objectives.method import Method
+from moda_jax.training.devices import STEPS_UNDER_WAY
 from moda_jax.training.evaluation import ACCURACY, DEVIATION
 
 _log = logging.getLogger(__name__)
@@ -25,8 +26,14 @@ class MetricsBuffer:
     self._steps: list[tuple[int, dict[str, jax.Array]]] = []
 
   def add(self, step: int, metrics: dict[str, jax.Array]) -> None:
-    """Takes the metrics of `step`, without waiting for them."""
+    """Takes the metrics of `step`; waits until few steps are under way.
+
+    Dispatch would otherwise run far ahead of execution, and a step under way
+    holds its batch and its results in memory.
+    """
     self._steps.append((step, metrics))
+    if len(self._steps) > STEPS_UNDER_WAY:
+      jax.block_until_ready(self._steps[-1 - STEPS_UNDER_WAY][1])
 
   def average(self) -> dict[str, float]:
     """Returns the means since the last call; refuses values not finite."""
