@@ -22,11 +22,10 @@ FRAME = """<!doctype html><link rel="icon" href="data:,">
 <iframe src="index.html" style="border:0;width:%dpx;height:800px"></iframe>
 <script>
 const frame = document.querySelector('iframe');
-frame.onload = async () => {
+frame.onload = () => {
   const page = frame.contentDocument;
   for (const part of page.querySelectorAll('details')) part.open = true;
   const images = [...page.images];
-  for (const image of images) await image.decode().catch(() => 0);
   const found = {
     width: page.documentElement.scrollWidth,
     images: images.map(image => ({
