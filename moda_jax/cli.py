@@ -3,6 +3,7 @@
 import ctypes
 import importlib
 import logging
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 
@@ -71,6 +72,15 @@ def describe_command() -> str:
     default = '' if flag.default in (None, []) else f' (default {flag.default})'
     lines.append(f'  --{flag.name}: {flag.help}{default}')
   return '\n'.join(lines)
+
+
+def command_line() -> str:
+  """Returns the command that runs, where it is one of ours; otherwise ''."""
+  spec = getattr(sys.modules['__main__'], '__spec__', None)
+  name = spec.name.removesuffix('.__main__') if spec else ''
+  if name.partition('.')[0] not in ('moda_jax', 'experiments'):
+    return ''
+  return shlex.join(['python', '-m', name, *sys.argv[1:]])
 
 
 def log_to_stdout() -> None:

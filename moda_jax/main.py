@@ -54,7 +54,7 @@ def main() -> None:
     path = predictions.write_predictions(config, workdir)
     print(f'predictions: {path}')
     return
-  outcome = loop.train(config, workdir)
+  outcome = loop.train(config, workdir, on_log=report.PageWriter())
   page = report.write_run_page(outcome, workdir)
   print(f'report: {page}')
 

@@ -176,9 +176,14 @@ class Method(abc.ABC):
     Returns:
       `[B, C]`, or `[predictors, B, C]` for a method with `predictors`.
     """
-    features, _ = self.apply('extractor', params, state, x, train=False)
+    features = self.extract(params, state, x)
     logits, _ = self.apply('classifier', params, state, features, train=False)
     return jax.nn.softmax(logits)
+
+  def extract(self, params: Params, state: State, x: jax.Array) -> jax.Array:
+    """Returns features `[B, …]` of inputs `[B, …]`, as in predictions."""
+    features, _ = self.apply('extractor', params, state, x, train=False)
+    return features
 
   def apply(
     self,

@@ -53,6 +53,11 @@ class SingleSource(Method):
     """Returns `[M, B, C]`, one prediction per source."""
     return jax.vmap(self._copy().predict, (0, 0, None))(params, state, x)
 
+  def extract(self, params: Params, state: State, x: jax.Array) -> jax.Array:
+    """Returns the features `[B, …]` of the first source's copy."""
+    params, state = jax.tree.map(lambda leaf: leaf[0], (params, state))
+    return self._copy().extract(params, state, x)
+
   def _copy(self) -> Method:
     return self.copied(
       self.networks, ('source',), self.options, self.axis_name, self.total_steps

@@ -1,28 +1,22 @@
 """The page of a run: what it was, how it went, what it saw."""
 
-import html
-import json
+import logging
 import os
 import pathlib
-from collections.abc import Callable
+import time
+from collections.abc import Mapping, Sequence
 
-import ml_collections
-import numpy as np
-
-from moda_jax.report import plots
+from moda_jax.files.atomic import write_whole
+from moda_jax.report import comparison, curves, html, runs, sections
+from moda_jax.report.palette import run_styles
+from moda_jax.report.runs import ReportedRun
+from moda_jax.training.experiment import Experiment
 from moda_jax.training.loop import Outcome
-from moda_jax.training.progress import format_accuracy
-from moda_jax.training.run_folder import read_metrics
 
-_STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem;
-       margin: 2rem auto; padding: 0 1rem; color: #222; }
-table { border-collapse: collapse; } td, th { padding: .2rem 1rem .2rem 0;
-        text-align: left; border-bottom: 1px solid #ddd; }
-img { max-width: 100%; } pre { background: #f6f6f6; padding: 1rem;
-      overflow-x: auto; font-size: 13px; } .note { color: #666; }
-"""
-_SAMPLES = 12
+_log = logging.getLogger(__name__)
+_PAGE = 'index.html'
+_REFRESH = 20  # seconds until a browser looks again, while training goes on
+_PATIENCE = 20  # a page that takes a second to write waits for so many
 
 
 def write_run_page(
@@ -36,152 +30,92 @@ def write_run_page(
 
 def write_page(
   folder: pathlib.Path,
-  runs: dict[str, tuple[Outcome, pathlib.Path]],
+  outcomes: Mapping[str, tuple[Outcome, pathlib.Path]],
 ) -> pathlib.Path:
-  """Writes the page of one run or of several to compare.
+  """Writes the page of one run or of several that were just trained.
 
   Args:
-    folder: gets `index.html` and the pictures, made if missing.
-    runs: name to outcome and workdir; the last one's source weights, losses
-      and views are shown.
+    folder: gets `index.html`, made if missing.
+    outcomes: name to outcome and workdir.
   """
-  folder.mkdir(parents=True, exist_ok=True)
-  metrics = {name: read_metrics(workdir) for name, (_, workdir) in runs.items()}
-  main, outcome = list(runs)[-1], list(runs.values())[-1][0]
-  config = outcome.experiment.config
-  sections = [
-    _results(runs, config.data.target),
+  shown = [
+    runs.from_outcome(name, outcome, workdir)
+    for name, (outcome, workdir) in outcomes.items()
   ]
-  if outcome.accuracy is not None:
-    title = 'Target accuracy'
-    sections.append(_figure(folder, title, plots.plot_accuracy, metrics))
-  for label, name in outcome.experiment.method.curves.items():
-    title = f'{label[0].upper()}{label[1:]} of {main}'
-    shares = plots.Shares(label, name, metrics[main])
-    sections.append(_figure(folder, title, plots.plot_shares, shares))
-  title = f'Losses of {main}'
-  sections.append(_figure(folder, title, plots.plot_losses, metrics[main]))
-  samples = collect_samples(outcome)
-  if samples is not None:
-    title = 'Views of the target'
-    sections.append(_figure(folder, title, plots.plot_views, samples))
-    sections.append(_explain_views(samples))
-  sections.append(_data(outcome))
-  sections.append(_config(config))
-  path = folder / 'index.html'
-  path.write_text(
-    _document(f'{config.experiment}: {config.data.target}', sections)
+  return write_runs(folder, shown)
+
+
+def write_runs(
+  folder: pathlib.Path, shown: Sequence[ReportedRun]
+) -> pathlib.Path:
+  """Writes the page of runs; returns its path."""
+  training = any(run.experiment and not run.state for run in shown)
+  text = html.document(
+    sections.find_title(shown),
+    [*_overview(shown), *_each_run(shown)],
+    refresh=_REFRESH if training else 0,
   )
-  return path
+  folder.mkdir(parents=True, exist_ok=True)
+  with write_whole(folder / _PAGE, encoding='utf-8') as file:
+    file.write(text)
+  return folder / _PAGE
 
 
-def collect_samples(outcome: Outcome) -> plots.ViewSamples | None:
-  """Returns target inputs as the method saw them; None if they are not images.
+def _overview(shown: Sequence[ReportedRun]) -> list[str]:
+  """Returns what concerns all runs: title, verdict, results, differences."""
+  parts = [sections.show_title(shown)]
+  for sentence in comparison.judge(shown):
+    parts.append(f'<p class="verdict">{html.escape(sentence)}</p>')
+  if all(comparison.last_accuracy(run) is None for run in shown):
+    parts.append('<p>The target has no labels: there is no accuracy.</p>')
+    return parts
+  target = html.escape(shown[-1].config.data.target)
+  parts.append(f'<h2>Accuracy on the target {target}</h2>')
+  parts.append(comparison.show_results(shown))
+  lines = {
+    run.name: run.metrics
+    for run in shown
+    if comparison.last_accuracy(run) is not None
+  }
+  styles = run_styles({run.name: run.method for run in shown})
+  drawn = curves.draw_accuracy(lines, styles)
+  parts.append(html.grid([html.figure(drawn, 'Target accuracy over time')]))
+  if len(shown) > 1:
+    parts.append('<h2>What the runs differ in</h2>')
+    parts.append(comparison.show_differences(shown))
+  return parts
 
-  Of several seeds it is the first one's batch, with the average of what all of
-  them predict.
-  """
-  experiment = outcome.experiment
-  target = experiment.make_batch(0)['target']
-  spec = experiment.method.batch_spec
-  views = {k: target[k][:_SAMPLES] for k in spec.target_views}
-  views = {k: x for k, x in views.items() if x.ndim == 4}
-  if not views:
-    return None
-  probabilities = experiment.predict(outcome.state, views['weak'])
-  classes = experiment.domains.target.classes
-  return plots.ViewSamples(
-    views=views,
-    pseudo_labels=[classes[i] for i in np.argmax(probabilities, axis=-1)],
-    confidences=np.max(probabilities, axis=-1),
-    threshold=experiment.method.confidence_threshold,
-  )
 
-
-def _results(runs: dict[str, tuple[Outcome, pathlib.Path]], target: str) -> str:
-  rows = ''.join(
-    _row(
-      name,
-      o.accuracy,
-      o.best_accuracy,
-      o.experiment.method.caution,
-      o.deviation,
+def _each_run(shown: Sequence[ReportedRun]) -> list[str]:
+  if len(shown) == 1:
+    return sections.show_run(shown[0])
+  parts = []
+  for run in shown:
+    opened = ' open' if run is shown[-1] else ''
+    parts.append(
+      f'<details{opened}><summary><h2 style="display:inline;border:0">'
+      f'{html.escape(run.name)}</h2></summary>'
     )
-    + ''.join(_row(f'{name} from {k}', v) for k, v in o.by_predictor.items())
-    + ''.join(_row(f'{name}, seed {k}', v) for k, v in o.by_seed.items())
-    for name, (o, _) in runs.items()
-  )
-  return (
-    f'<h2>Accuracy on the target {html.escape(target)}</h2><table>'
-    '<tr><th>method</th><th>last step</th><th class="note">best over time '
-    f'(chosen with target labels)</th><th></th></tr>{rows}</table>'
-  )
+    parts += [*sections.show_run(run), '</details>']
+  return parts
 
 
-def _row(
-  name: str,
-  accuracy: float | None,
-  best: float | None = None,
-  caution: str = '',
-  deviation: float | None = None,
-) -> str:
-  over_time = '' if best is None else f'{100 * best:.2f} %'
-  shown = 'no labels'
-  if accuracy is not None:
-    shown = format_accuracy(accuracy, deviation)
-  return (
-    f'<tr><td>{html.escape(name)}</td><td>{shown}</td>'
-    f'<td class="note">{over_time}</td><td>{caution}</td></tr>'
-  )
+class PageWriter:
+  """Refreshes a run's page while it trains, for at most a twentieth of it."""
 
+  def __init__(self):
+    self._next = 0.0
 
-def _figure(
-  folder: pathlib.Path, title: str, plot: Callable[..., None], data: object
-) -> str:
-  name = plot.__name__.removeprefix('plot_') + '.png'
-  plot(data, folder / name)
-  text = html.escape(title)
-  return f'<h2>{text}</h2><img src="{name}" alt="{text}">'
-
-
-def _explain_views(samples: plots.ViewSamples) -> str:
-  text = 'Above each sample: the class given to its weak view, and how surely.'
-  if samples.threshold is not None:
-    text += (
-      f' Green: above τ = {samples.threshold:g}, so the strong view is trained '
-      'towards it.'
-    )
-  return f'<p class="note">{text}</p>'
-
-
-def _data(outcome: Outcome) -> str:
-  domains = outcome.experiment.domains
-  rows = [('source', d) for d in domains.sources]
-  labelled = outcome.experiment.method.batch_spec.target_labels
-  role = 'target, with labels' if labelled else 'target, without labels'
-  rows += [(role, domains.target), ('test', domains.test)]
-  cells = ''.join(
-    f'<tr><td>{role}</td><td>{html.escape(d.name)}</td>'
-    f'<td>{html.escape(d.origin)}</td><td>{d.size}</td></tr>'
-    for role, d in rows
-  )
-  return (
-    '<h2>Data</h2><table><tr><th>role</th><th>domain</th><th>data set</th>'
-    f'<th>examples</th></tr>{cells}</table>'
-  )
-
-
-def _config(config: ml_collections.ConfigDict) -> str:
-  text = json.dumps(json.loads(config.to_json()), indent=2, ensure_ascii=False)
-  return f'<h2>Config</h2><pre>{html.escape(text)}</pre>'
-
-
-def _document(title: str, sections: list[str]) -> str:
-  title = html.escape(title)
-  return (
-    '<!doctype html><html lang="en"><meta charset="utf-8">'
-    '<meta name="viewport" content="width=device-width">'
-    f'<title>{title}</title><style>{_STYLE}</style><h1>{title}</h1>'
-    + '\n'.join(sections)
-    + '</html>\n'
-  )
+  def __call__(self, experiment: Experiment, workdir: pathlib.Path) -> None:
+    """Writes the page, unless the last one was written too recently."""
+    start = time.monotonic()
+    if start < self._next:
+      return
+    name = experiment.config.objective.method
+    run = runs.in_training(name, experiment, workdir)
+    try:
+      write_runs(workdir / 'report', [run])
+    except OSError as error:  # training is worth more than its page
+      _log.warning('the page could not be written: %s', error)
+    end = time.monotonic()
+    self._next = end + _PATIENCE * (end - start)

@@ -5,6 +5,7 @@ import logging
 import os
 import pathlib
 import threading
+from collections.abc import Callable
 from typing import NamedTuple
 
 import ml_collections
@@ -22,6 +23,9 @@ from moda_jax.training.run_folder import RunFolder, read_metrics
 from moda_jax.training.train_step import TrainState
 
 _log = logging.getLogger(__name__)
+
+
+OnLog = Callable[[Experiment, pathlib.Path], None]
 
 
 class Outcome(NamedTuple):
@@ -55,6 +59,7 @@ def train(
   workdir: str | os.PathLike,
   data: Domains | None = None,
   devices: int | None = None,
+  on_log: OnLog | None = None,
 ) -> Outcome:
   """Trains from the last checkpoint in `workdir` to the last step.
 
@@ -63,6 +68,8 @@ def train(
     workdir: the run's folder; new, or of an earlier run of the same config.
     data: whole domains in memory, instead of those that the config names.
     devices: how many to use; all of them by default.
+    on_log: called with the experiment and the folder after every line of
+      metrics, such as `moda_jax.report.PageWriter()`.
 
   Raises:
     UserError: the config, its data or the workdir cannot be used.
@@ -75,7 +82,7 @@ def train(
     catch_signals() as stop,
     contextlib.closing(open_folder(workdir, experiment)) as folder,
   ):
-    state = _run(experiment, folder, stop)
+    state = _run(experiment, folder, stop, on_log)
     if stop.is_set():  # during the last evaluation or save
       raise _interrupted(experiment.total_steps, experiment, folder)
   outcome = summarise(experiment, state, workdir)
@@ -199,7 +206,10 @@ def restore(
 
 
 def _run(
-  experiment: Experiment, folder: RunFolder, stop: threading.Event
+  experiment: Experiment,
+  folder: RunFolder,
+  stop: threading.Event,
+  on_log: OnLog | None,
 ) -> TrainState:
   run, total = experiment.config.run, experiment.total_steps
   state = folder.restore(experiment.initial_state)
@@ -224,6 +234,8 @@ def _run(
         averages |= experiment.evaluator.accuracies(state)
       progress.report(step, averages)
       folder.write_metrics(step, averages)
+      if on_log is not None and step < total:
+        on_log(experiment, folder.path)
       progress.resume()
     if saving:
       folder.save(state, step)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import ml_collections
 
 import moda_jax
+from moda_jax import cli
 from moda_jax.config import SECTIONS
 from moda_jax.errors import UserError
 from moda_jax.training import options
@@ -22,6 +23,7 @@ _NOT_COMPARED = (
   'network.pretrained',
   'run.compilation_cache',
   'record.version',
+  'record.command',
 )
 
 
@@ -46,6 +48,7 @@ def to_record(
   """Returns what `config.json` holds."""
   record = {
     'version': moda_jax.__version__,
+    'command': cli.command_line(),
     'origins': origins,
     'inputs': inputs._asdict(),
   }

@@ -1,0 +1,132 @@
+"""Runs as the page shows them: just trained, in training, or from a folder."""
+
+import json
+import os
+import pathlib
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import ml_collections
+
+from moda_jax.errors import UserError
+from moda_jax.report.curves import Lines
+from moda_jax.training import loop
+from moda_jax.training.checkpoints import load_state
+from moda_jax.training.experiment import Experiment
+from moda_jax.training.recorded import read_recorded
+from moda_jax.training.run_folder import read_metrics
+from moda_jax.training.train_step import TrainState
+
+
+class ReportedRun(NamedTuple):
+  """What is known of a run.
+
+  Attributes:
+    name: what the page calls it.
+    workdir: its folder.
+    config: what was trained.
+    origins: what served each domain.
+    command: that started it; '' where none is recorded.
+    metrics: the lines of metrics.jsonl.
+    experiment: with the data; None where it cannot be read.
+    state: to predict with; None while training goes on.
+    missing: why something is not shown.
+  """
+
+  name: str
+  workdir: pathlib.Path
+  config: ml_collections.ConfigDict
+  origins: dict[str, str]
+  command: str
+  metrics: Lines
+  experiment: Experiment | None = None
+  state: TrainState | None = None
+  missing: str = ''
+
+  @property
+  def method(self) -> str:
+    """The name of the method."""
+    return self.config.objective.method
+
+  @property
+  def step(self) -> int:
+    """The last step that was logged."""
+    return int(self.metrics[-1]['step']) if self.metrics else 0
+
+
+def from_outcome(
+  name: str, outcome: loop.Outcome, workdir: str | os.PathLike
+) -> ReportedRun:
+  """Describes a run that has just been trained."""
+  training = in_training(name, outcome.experiment, workdir)
+  return training._replace(state=outcome.state, missing='')
+
+
+def in_training(
+  name: str, experiment: Experiment, workdir: str | os.PathLike
+) -> ReportedRun:
+  """Describes a run that is still trained."""
+  folder = pathlib.Path(workdir)
+  return ReportedRun(
+    name=name,
+    workdir=folder,
+    config=experiment.config,
+    origins=experiment.origins,
+    command=_read_command(folder),
+    metrics=read_metrics(folder),
+    experiment=experiment,
+    missing=(
+      'Training goes on. Accuracy on the sources, confusions, pictures and '
+      'maps follow when it ends.'
+    ),
+  )
+
+
+def open_runs(workdirs: Sequence[str | os.PathLike]) -> list[ReportedRun]:
+  """Opens runs in folders; names them by what tells them apart."""
+  opened = [_open(pathlib.Path(workdir)) for workdir in workdirs]
+  for name_of in (
+    lambda run: run.method,
+    lambda run: run.workdir.name,
+    lambda run: str(run.workdir),
+  ):
+    names = [name_of(run) for run in opened]
+    if len(set(names)) == len(names):
+      break
+  return [
+    run._replace(name=name) for run, name in zip(opened, names, strict=True)
+  ]
+
+
+def _open(workdir: pathlib.Path) -> ReportedRun:
+  recorded = read_recorded(workdir)
+  run = ReportedRun(
+    name='',
+    workdir=workdir,
+    config=recorded.config,
+    origins=recorded.origins,
+    command=_read_command(workdir),
+    metrics=read_metrics(workdir),
+  )
+  if not run.metrics:
+    raise UserError(f"'{workdir}' has logged nothing yet: no metrics.jsonl.")
+  try:
+    if 'memory' in recorded.config.data.datasets.values():
+      raise UserError(
+        'It was trained on arrays in memory, which are not kept; Run.report() '
+        'shows them right after training.'
+      )
+    state = load_state(workdir)
+    return run._replace(experiment=Experiment(recorded.config), state=state)
+  except UserError as error:
+    return run._replace(
+      missing=f'Nothing is shown of the data, which is not there: {error}'
+    )
+
+
+def _read_command(workdir: pathlib.Path) -> str:
+  record: dict[str, Any] = {}
+  path = workdir / 'config.json'
+  if path.is_file():
+    record = json.loads(path.read_text()).get('record', {})
+  return record.get('command', '')
