@@ -62,3 +62,8 @@ def published(
   if target not in targets or method not in methods:
     return None
   return methods[method][targets.index(target)]
+
+
+def published_methods(experiment: str) -> list[str]:
+  """Returns the methods that the paper compares in an experiment."""
+  return list(_TABLES[experiment][1])
