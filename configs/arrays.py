@@ -4,11 +4,15 @@ r"""Your own arrays: a `.npz` file for every domain.
     --workdir=runs/mine
 
 reads PATH/<domain>.npz, with all domains but the target as sources. Each holds
-`images`, [N, H, W] or [N, H, W, 1 or 3], bytes or floats in 0..1, and `labels`,
-[N], whole numbers or names; the target's labels serve only evaluation and may
-be missing. Where labels are whole numbers, `classes` may name them. Classes are
-matched by name. --mode=predict writes predictions.csv. From Python,
-`moda_jax.adapt` takes the same as {name: (images, labels)}.
+its examples as one of
+  images    [N, H, W] or [N, H, W, 1 or 3], bytes or floats in 0..1
+  features  [N, F], rows of numbers of any kind, for network=mlp
+  data, indices, indptr, shape  sparse rows, as scipy.sparse.save_npz writes
+            them in CSR format
+and `labels`, [N], whole numbers or names; the target's labels serve only
+evaluation and may be missing. Where labels are whole numbers, `classes` may
+name them. Classes are matched by name. --mode=predict writes predictions.csv.
+From Python, `moda_jax.adapt` takes the same as {name: (inputs, labels)}.
 
 Further values follow as key=value; the default network learns from scratch at
 32 × 32, and images are brought to that size.

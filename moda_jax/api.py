@@ -1,5 +1,6 @@
 """The public API: train, adapt, load, and the run that they return."""
 
+import functools
 import hashlib
 import os
 import pathlib
@@ -8,14 +9,17 @@ from typing import Any
 
 import ml_collections
 import numpy as np
+import scipy.sparse
 
 from moda_jax import config as config_lib
 from moda_jax.data import in_memory
 from moda_jax.data.domains import Domain, Domains
-from moda_jax.data.new_inputs import prepare_new_inputs
+from moda_jax.data.new_inputs import iter_new_images, prepare_new_inputs
 from moda_jax.errors import UserError
+from moda_jax.models.backbone import Backbone
 from moda_jax.objectives import metrics as names
 from moda_jax.training import loop, options
+from moda_jax.training.backbone_file import find_backbone
 from moda_jax.training.checkpoints import guess_inputs, load_state
 from moda_jax.training.config_files import own_data_config
 from moda_jax.training.evaluation import ACCURACY
@@ -86,8 +90,21 @@ class Run:
         0..1. Or rows of features `[N, F]`, as the network takes them.
     """
     takes = self._model.inputs
-    prepared = prepare_new_inputs(inputs, takes.shape, takes.padded)
+    if takes.picture_size:
+      shape = (takes.picture_size, takes.picture_size, 3)
+      images = iter_new_images(inputs, shape)
+      prepared = np.concatenate([self._backbone(some) for some in images])
+    else:
+      prepared = prepare_new_inputs(inputs, takes.shape, takes.padded)
     return self._model.predict_all(self._state, prepared)
+
+  @functools.cached_property
+  def _backbone(self) -> Backbone:
+    if self._experiment is not None and self._experiment.backbone is not None:
+      return self._experiment.backbone
+    weights = read_recorded(self.workdir).origins['weights']
+    path = self.config.network.pretrained
+    return find_backbone(self.workdir, path, weights)
 
   def _lines(self) -> list[dict[str, float]]:
     """What was logged up to the state's step."""
@@ -171,7 +188,7 @@ def train(
 def load(workdir: str | os.PathLike) -> Run:
   """Returns the run in a folder, from the folder alone.
 
-  Neither the training data nor pretrained weights are read.
+  Training data is not read; weights of a fixed network are in the folder.
   """
   recorded = read_recorded(workdir)
   state = load_state(workdir)
@@ -245,8 +262,11 @@ def set_values(
 
 def _sign(domain: Domain) -> Domain:
   """Names the arrays by their content: a run of others is not resumed."""
-  digest = hashlib.sha256(np.ascontiguousarray(domain.inputs).data)
-  digest.update(str(domain.inputs.shape).encode())
-  if domain.labels is not None:
-    digest.update(np.ascontiguousarray(domain.labels).data)
+  digest = hashlib.sha256(str(domain.inputs.shape).encode())
+  inputs = domain.inputs
+  sparse = scipy.sparse.issparse(inputs)
+  parts = (inputs.data, inputs.indices, inputs.indptr) if sparse else (inputs,)
+  for array in (*parts, domain.labels):
+    if array is not None:
+      digest.update(np.ascontiguousarray(array).data)
   return domain._replace(origin=f'memory {digest.hexdigest()[:12]}')

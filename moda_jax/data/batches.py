@@ -79,11 +79,9 @@ def _make_batch_fn(
   views = Views(options, config.run.seed, augment_weak=spec.has_strong_view)
   sources = domains.sources if spec.sources else ()
   pick_source = [
-    _make_pick_fn(domain, config, make_gather_fn(domain.inputs))
-    for domain in sources
+    _make_pick_fn(domain, config, make_gather_fn) for domain in sources
   ]
-  target_gather_fn = make_gather_fn(domains.target.inputs)
-  pick_target = _make_pick_fn(domains.target, config, target_gather_fn)
+  pick_target = _make_pick_fn(domains.target, config, make_gather_fn)
 
   def batch_fn(step: tf.Tensor) -> Batch:
     picked = [pick(step) for pick in pick_source]
@@ -110,19 +108,35 @@ def _make_batch_fn(
 
 
 def _make_pick_fn(
-  domain: Domain, config: ml_collections.ConfigDict, gather: _GatherFn
+  domain: Domain,
+  config: ml_collections.ConfigDict,
+  make_gather_fn: Callable[[Any], _GatherFn],
 ) -> Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]:
   seed = seeds.stream(config.run.seed, f'order of {domain.name}')
   unknown = np.full(domain.size, -1, np.int32)
   labels = tf.constant(unknown if domain.labels is None else domain.labels)
+  gather = make_gather_fn(
+    domain.inputs if domain.views is None else domain.views
+  )
+  view_seed = seeds.stream(config.run.seed, f'view of {domain.name}')
 
   def pick(step: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     indices = permutations.batch_indices(
       seed, step, config.data.batch_size, domain.size
     )
-    return gather(indices), tf.gather(labels, indices)
+    inputs = gather(indices)
+    if domain.views is not None:
+      inputs = _draw_views(inputs, seeds.fold_in(view_seed, step))
+    return inputs, tf.gather(labels, indices)
 
   return pick
+
+
+def _draw_views(views: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
+  """Draws one of the views `[B, V, F]` of every example, `[B, F]`."""
+  size, count = tf.shape(views)[0], views.shape[1]
+  drawn = tf.random.stateless_uniform([size], seed, 0, count, tf.int32)
+  return tf.gather(views, drawn, batch_dims=1)
 
 
 def _make_gather_fn(inputs: Any) -> _GatherFn:

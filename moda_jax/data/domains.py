@@ -1,8 +1,13 @@
 """Domains: what an experiment reads, in memory."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from moda_jax.data.rows import take_rows
+
+_ROWS = 2_000  # of a domain, to take means of
 
 
 class Domain(NamedTuple):
@@ -16,6 +21,8 @@ class Domain(NamedTuple):
     classes: the class names.
     examples: a name for each example, where it has one, such as its file's.
     padded: whether images were padded from MNIST's size.
+    views: of rows: weak views of every example `[N, V, F]`, to draw from in
+      training, of which the first is `inputs`; None where there are none.
   """
 
   name: str
@@ -25,6 +32,7 @@ class Domain(NamedTuple):
   classes: tuple[str, ...]
   examples: tuple[str, ...] = ()
   padded: bool = False
+  views: np.ndarray | None = None
 
   @property
   def size(self) -> int:
@@ -42,6 +50,7 @@ class Domain(NamedTuple):
     """Returns the examples at these indices, in this order."""
     return self._replace(
       inputs=self.inputs[chosen],
+      views=None if self.views is None else self.views[chosen],
       labels=None if self.labels is None else self.labels[chosen],
       examples=tuple(self.examples[i] for i in chosen) if self.examples else (),
     )
@@ -72,3 +81,30 @@ class Domains(NamedTuple):
   def num_classes(self) -> int:
     """The number of classes, the same in every domain."""
     return len(self.sources[0].classes)
+
+
+def map_domains(
+  domains: Domains, change: Callable[[Domain], Domain]
+) -> Domains:
+  """Changes every domain; a target that is its own test set stays so."""
+  target = change(domains.target)
+  same = domains.test is domains.target
+  return Domains(
+    sources=tuple(change(domain) for domain in domains.sources),
+    target=target,
+    test=target if same else change(domains.test),
+  )
+
+
+def some_rows(domains: Domains) -> np.ndarray:
+  """Returns training examples that are rows, as many of every domain.
+
+  There are as many as the smallest domain has, evenly spaced, and at most
+  2,000 of each.
+  """
+  training = (*domains.sources, domains.target)
+  count = min(_ROWS, *(domain.size for domain in training))
+  chosen = [np.linspace(0, d.size - 1, count).astype(int) for d in training]
+  return np.concatenate(
+    [take_rows(d.inputs, c) for d, c in zip(training, chosen, strict=True)]
+  )

@@ -7,8 +7,9 @@ import ml_collections
 import numpy as np
 import scipy.sparse
 
-from moda_jax.data.domains import Domain, Domains
+from moda_jax.data.domains import Domain, Domains, map_domains
 from moda_jax.data.images import resize
+from moda_jax.data.rows import are_rows
 from moda_jax.errors import UserError
 
 
@@ -17,7 +18,8 @@ def prepare_inputs(
 ) -> Domains:
   """Brings images to `data.image_size`, counts of words to `data.features`."""
   training = (*domains.sources, domains.target)
-  if scipy.sparse.issparse(domains.target.inputs):
+  if are_rows(domains.target.inputs) or data.features == 'tfidf':
+    _check_columns(training, data.features)
     if data.features == 'counts':
       return domains
     idf = inverse_document_frequency([d.inputs for d in training])
@@ -34,6 +36,23 @@ def prepare_inputs(
       'config.data.image_size to bring them to one size.'
     )
   return domains
+
+
+def _check_columns(training: Sequence[Domain], features: str) -> None:
+  """Refuses rows beside images, rows that differ in length, dense counts."""
+  shapes = {d.name: d.inputs.shape[1:] for d in training}
+  if len(set(shapes.values())) > 1:
+    listed = ', '.join(f'{name} {shape}' for name, shape in shapes.items())
+    raise UserError(
+      f'The examples of the domains differ in shape ({listed}); all must be '
+      'rows of as many features, or all images.'
+    )
+  if features == 'tfidf' and not scipy.sparse.issparse(training[0].inputs):
+    raise UserError(
+      "config.data.features = 'tfidf' is for sparse counts of words; the "
+      f"examples of '{training[0].name}' are not sparse: leave it at 'counts', "
+      'which takes them as they are.'
+    )
 
 
 def inverse_document_frequency(
@@ -61,13 +80,4 @@ def _resize(images: np.ndarray, size: int) -> np.ndarray:
 
 
 def _map_inputs(domains: Domains, make: Callable[[Any], Any]) -> Domains:
-  def change(domain: Domain) -> Domain:
-    return domain._replace(inputs=make(domain.inputs))
-
-  target = change(domains.target)
-  same = domains.test is domains.target
-  return Domains(
-    sources=tuple(change(domain) for domain in domains.sources),
-    target=target,
-    test=target if same else change(domains.test),
-  )
+  return map_domains(domains, lambda d: d._replace(inputs=make(d.inputs)))

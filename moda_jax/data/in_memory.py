@@ -7,16 +7,17 @@ import numpy as np
 
 from moda_jax.data.domains import Domain, Domains
 from moda_jax.data.images import to_bytes, to_rgb
+from moda_jax.data.rows import are_rows, check_rows
 from moda_jax.errors import UserError
 
-Arrays = tuple[Any, Any]  # images and labels
+Arrays = tuple[Any, Any]  # inputs and labels
 
 
 def make_domains(data: Mapping[str, Arrays], target: str) -> Domains:
-  """Makes domains from `{name: (images, labels)}`.
+  """Makes domains from `{name: (inputs, labels)}`.
 
   The target is evaluated on its own examples; its labels may be None. See
-  `make_domain` for what images and labels may be.
+  `make_domain` for what inputs and labels may be.
   """
   if not isinstance(data, Mapping):
     raise UserError(
@@ -43,7 +44,7 @@ def make_domains(data: Mapping[str, Arrays], target: str) -> Domains:
 
 def make_domain(
   name: str,
-  images: Any,
+  inputs: Any,
   labels: Any = None,
   classes: Sequence[str] | np.ndarray | None = None,
   origin: str = 'memory',
@@ -52,24 +53,30 @@ def make_domain(
 
   Args:
     name: the domain's name.
-    images: `[N, H, W]`, `[N, H, W, 1]` or `[N, H, W, 3]`, bytes or floats in
-      0..1.
+    inputs: images, `[N, H, W]`, `[N, H, W, 1]` or `[N, H, W, 3]`, bytes or
+      floats in 0..1; or rows of features `[N, F]`, dense or sparse.
     labels: `[N]` names, or whole numbers: indices into `classes`, or without
       `classes` the names themselves. None where they are not known.
     classes: the class names.
     origin: where they come from.
   """
-  inputs = _check_images(np.asarray(images), f'{origin}, {name}')
+  inputs = _check_inputs(inputs, f'{origin}, {name}')
   if labels is None:
     return Domain(name, origin, inputs, None, ())
   labels = np.asarray(labels)
   if labels.shape != inputs.shape[:1]:
     raise UserError(
-      f'{origin}, {name}: labels of shape {labels.shape} for {len(inputs)} '
-      'images; one label per image is needed.'
+      f'{origin}, {name}: labels of shape {labels.shape} for '
+      f'{inputs.shape[0]} examples; one label per example is needed.'
     )
   names, places = _name_classes(labels, classes, f'{origin}, {name}')
   return Domain(name, origin, inputs, places.astype(np.int32), names)
+
+
+def _check_inputs(inputs: Any, where: str) -> Any:
+  if not are_rows(inputs):
+    return _check_images(np.asarray(inputs), where)
+  return check_rows(inputs, f'{where}: rows of features')
 
 
 def _check_images(images: np.ndarray, where: str) -> np.ndarray:
@@ -78,7 +85,7 @@ def _check_images(images: np.ndarray, where: str) -> np.ndarray:
   if images.ndim != 4 or images.shape[-1] not in (1, 3):
     raise UserError(
       f'{where}: images of shape {images.shape}; [N, H, W], [N, H, W, 1] or '
-      '[N, H, W, 3] is needed.'
+      '[N, H, W, 3] is needed, or rows of features [N, F].'
     )
   if 0 in images.shape:
     raise UserError(

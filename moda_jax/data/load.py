@@ -7,8 +7,8 @@ import ml_collections
 import numpy as np
 
 from moda_jax.data import features, seeds
-from moda_jax.data.domains import Domain, Domains
-from moda_jax.data.read_files import FILE_READERS
+from moda_jax.data.domains import Domain, Domains, map_domains
+from moda_jax.data.read_files import FILE_READERS, read_pictures
 from moda_jax.data.read_tfds import read_tfds
 from moda_jax.errors import UserError
 
@@ -21,26 +21,33 @@ def load_domains(config: ml_collections.ConfigDict) -> Domains:
   `data.samples` training examples are drawn from every domain, and
   `data.evaluate_on` says what is evaluated, see `data.options`.
   """
-  return load_for_each([config])[0]
+  return load_for_each([config], open_domains(config))[0]
 
 
 def load_for_each(
-  configs: Sequence[ml_collections.ConfigDict], whole: Domains | None = None
+  configs: Sequence[ml_collections.ConfigDict], whole: Domains
 ) -> list[Domains]:
-  """Loads for configs that differ in their seed alone, reading only once.
+  """Draws and prepares for configs that differ in their seed alone.
 
   Args:
     configs: one for each run.
-    whole: whole domains in memory, instead of those that the configs name.
+    whole: the whole domains, see `open_domains`.
   """
   config = configs[0]
-  whole = whole or _read_whole(config)
+  whole = map_domains(
+    whole,
+    lambda domain: read_pictures(domain, config.data.image_size),
+  )
   drawn = [draw(whole, c) for c in configs]
   _log_sizes(drawn[0])
   return [features.prepare_inputs(domains, config.data) for domains in drawn]
 
 
-def _read_whole(config: ml_collections.ConfigDict) -> Domains:
+def open_domains(config: ml_collections.ConfigDict) -> Domains:
+  """Opens the whole domains that a config names.
+
+  Pictures in folders are listed and not read yet, see `PictureFiles`.
+  """
   data = config.data
   sources = tuple(_read(config, name) for name in data.sources)
   target = test = _read(config, data.target)
@@ -90,7 +97,7 @@ def _read(
       f'read from {config.data.datasets[name]}, which has none; use '
       "'target' or 'undrawn'."
     )
-  return FILE_READERS[kind](name, path, config.data.image_size)
+  return FILE_READERS[kind](name, path)
 
 
 def _draw(

@@ -2,16 +2,17 @@
 
 import os
 import pathlib
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 from moda_jax.data.images import pad_mnist, resize, to_bytes, to_rgb
+from moda_jax.data.pictures import read_picture
+from moda_jax.data.rows import check_rows
 from moda_jax.errors import UserError
-from moda_jax.files import images as image_files
 
+_AT_A_TIME = 256
 _KINDS = (
   'images as [N, H, W], [N, H, W, 1] or [N, H, W, 3] arrays, a list of such '
   'images of any size, or a list of paths'
@@ -31,17 +32,32 @@ def prepare_new_inputs(
   """
   if len(shape) == 1:
     return _check_rows(inputs, shape[0])
+  return np.concatenate(list(iter_new_images(inputs, shape, padded)))
+
+
+def iter_new_images(
+  inputs: Any, shape: tuple[int, ...], padded: bool = False
+) -> Iterator[np.ndarray]:
+  """Yields images as the model takes them, some at a time, `[n, H, W, 3]`.
+
+  Args:
+    inputs: images, see `prepare_new_inputs`.
+    shape: of one input of the model.
+    padded: whether images of MNIST's size are padded rather than resized.
+  """
+  images = _list_images(inputs)
+  if not len(images):
+    raise UserError(f'there are no inputs; give {_KINDS}.')
+  for start in range(0, len(images), _AT_A_TIME):
+    some = [_to_image(image) for image in images[start : start + _AT_A_TIME]]
+    if padded:
+      some = [pad_mnist(image[None])[0] for image in some]
+    yield np.stack([_fit(image, shape) for image in some])
+
+
+def _list_images(inputs: Any) -> Sequence[Any] | np.ndarray:
   if isinstance(inputs, str | os.PathLike):
     raise UserError(f"'{inputs}' is a single path; give a list: {_KINDS}.")
-  listed = [_to_image(image) for image in _iterate(inputs)]
-  if not listed:
-    raise UserError(f'there are no inputs; give {_KINDS}.')
-  if padded:
-    listed = [pad_mnist(image[None])[0] for image in listed]
-  return np.stack([_fit(image, shape) for image in listed])
-
-
-def _iterate(inputs: Any) -> Iterable[Any]:
   if isinstance(inputs, list | tuple):
     return inputs
   array = np.asarray(inputs)
@@ -57,20 +73,12 @@ def _iterate(inputs: Any) -> Iterable[Any]:
 def _to_image(image: Any) -> np.ndarray:
   """Returns one image as bytes, `[H, W, 3]`."""
   if isinstance(image, str | os.PathLike):
-    return _read(pathlib.Path(image))
+    return read_picture(pathlib.Path(image))
   image = np.asarray(image)
   image = image[..., None] if image.ndim == 2 else image
   if image.ndim != 3 or image.shape[-1] not in (1, 3) or 0 in image.shape:
     raise UserError(f'an image of shape {image.shape}; give {_KINDS}.')
   return to_rgb(to_bytes(image, 'images'))
-
-
-def _read(path: pathlib.Path) -> np.ndarray:
-  try:
-    picture = image_files.decode(path.read_bytes(), str(path))
-  except (image_files.UnreadableImage, OSError) as error:
-    raise UserError(str(error)) from error
-  return np.asarray(image_files.to_rgb(image_files.turn_upright(picture)))
 
 
 def _fit(image: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
@@ -84,22 +92,11 @@ def _fit(image: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
   return resize(image, shape[0])
 
 
-def _to_rows(inputs: Any) -> np.ndarray:
-  try:
-    return np.asarray(inputs, np.float32)
-  except (TypeError, ValueError) as error:
-    raise UserError(f'rows of features must be numbers: {error}.') from error
-
-
 def _check_rows(inputs: Any, features: int) -> Any:
-  rows = inputs
-  if scipy.sparse.issparse(inputs):
-    rows = scipy.sparse.csr_array(inputs)
-  else:
-    rows = _to_rows(inputs)
-  if rows.ndim != 2 or rows.shape[1] != features or not rows.shape[0]:
+  rows = check_rows(inputs, 'inputs')
+  if rows.shape[1] != features:
     raise UserError(
       f'inputs of shape {rows.shape}; rows of {features} features are needed, '
       f'[N, {features}].'
     )
-  return rows.astype(np.float32)
+  return rows

@@ -22,7 +22,8 @@ class DataOptions:
     evaluate_on: the target's 'test_split', its training examples themselves
       ('target'), or those that were not drawn ('undrawn').
     image_size: what images are brought to; 0 takes them as they are.
-    features: of words: 'counts', or 'tfidf'.
+    features: how rows are weighted: 'counts' takes them as they are, 'tfidf'
+      weights sparse counts of words.
     batch_size: examples of each domain in a mini-batch.
   """
 

@@ -1,21 +1,21 @@
 """A domain's examples from the user's own files: a folder, or a `.npz`."""
 
-import concurrent.futures
 import logging
-import os
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from moda_jax.data.domains import Domain
-from moda_jax.data.images import resize
 from moda_jax.data.in_memory import make_domain
+from moda_jax.data.pictures import PictureFiles
+from moda_jax.data.rows import from_csr_parts
 from moda_jax.errors import UserError
 from moda_jax.files import images, raw_arrays
 
 _log = logging.getLogger(__name__)
-_ARRAYS = ('images', 'labels', 'classes')
+_ARRAYS = ('labels', 'classes')
+_CSR = ('data', 'indices', 'indptr', 'shape')  # of scipy.sparse.save_npz
 
 
 def find_folders(path: str) -> dict[str, str]:
@@ -49,15 +49,15 @@ def _named(
   return {name: f'{kind}:{path}' for name, path in found.items()}
 
 
-def read_folder(name: str, path: str, image_size: int) -> Domain:
-  """Reads `<path>/<class>/*`, or pictures without classes in `<path>` itself.
+def open_folder(name: str, path: str) -> Domain:
+  """Lists `<path>/<class>/*`, or pictures without classes in `<path>` itself.
+
+  The domain's inputs are `PictureFiles`, which `read_pictures` reads.
 
   Args:
     name: the domain's name.
     path: its folder; if that has all its pictures in one folder `images`,
       that one is read.
-    image_size: what every picture is brought to; they may be of any size,
-      format and mode, and are turned as their EXIF orientation says.
   """
   root = _existing(path, pathlib.Path.is_dir, 'folder')
   folders, flat = _list_entries(root)
@@ -81,7 +81,7 @@ def read_folder(name: str, path: str, image_size: int) -> Domain:
   return Domain(
     name=name,
     origin=f'folder {path}',
-    inputs=_read_pictures(files, image_size, root),
+    inputs=PictureFiles(files, root),
     labels=None if flat else np.asarray(labels, np.int32),
     classes=tuple(by_class),
     examples=tuple(str(file.relative_to(root)) for file in files),
@@ -120,44 +120,65 @@ def _list_pictures(folder: pathlib.Path) -> list[pathlib.Path]:
   return pictures
 
 
-def _read_pictures(
-  files: list[pathlib.Path], size: int, root: pathlib.Path
-) -> np.ndarray:
-  if not size:
+def read_pictures(domain: Domain, image_size: int) -> Domain:
+  """Returns the domain with pictures in files read, at this size.
+
+  They may be of any size, format and mode, and are turned as their EXIF
+  orientation says. Other domains come as they are.
+  """
+  pictures = domain.inputs
+  if not isinstance(pictures, PictureFiles):
+    return domain
+  if not image_size:
     raise UserError(
-      f'config.data.image_size = 0: the pictures of {root} may be of any '
-      'size; set the one to bring them to.'
+      f'config.data.image_size = 0: the pictures of {pictures.root} may be of '
+      'any size; set the one to bring them to.'
     )
-
-  def read(file: pathlib.Path) -> np.ndarray | UserError:
-    try:
-      picture = images.decode(file.read_bytes(), str(file.relative_to(root)))
-    except (images.UnreadableImage, OSError) as error:
-      return UserError(str(error))
-    picture = images.to_rgb(images.turn_upright(picture))
-    return resize(np.asarray(picture), size)
-
-  with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-    read_files = list(pool.map(read, files))
-  errors = [result for result in read_files if isinstance(result, UserError)]
-  images.refuse_unreadable(errors, len(files), root)
-  return np.stack([x for x in read_files if not isinstance(x, UserError)])
+  read = pictures.read(range(len(pictures)), image_size)
+  return domain._replace(inputs=read)
 
 
-def read_arrays(name: str, path: str, image_size: int) -> Domain:
-  """Reads `images`, `labels` and `classes` of a `.npz`; see `make_domain`."""
-  del image_size  # arrays have a size of their own
+def read_arrays(name: str, path: str) -> Domain:
+  """Reads inputs, `labels` and `classes` of a `.npz`; see `make_domain`.
+
+  The inputs are `images`, `features` `[N, F]`, or a sparse matrix as
+  `scipy.sparse.save_npz` writes it.
+  """
   file = _existing(path, pathlib.Path.is_file, '.npz file')
   held = raw_arrays.list_npz(file)
-  wanted = [key for key in _ARRAYS if key in held or key == 'images']
+  inputs = _find_inputs(held, file)
+  wanted = [*inputs, *(key for key in _ARRAYS if key in held)]
   arrays = raw_arrays.read_npz(file, wanted, kinds='buifU')
+  if inputs == _CSR:
+    parts = {key: arrays[key] for key in inputs}
+    rows = from_csr_parts(parts, f'npz {path}, {name}')
+  else:
+    rows = arrays[inputs[0]]
+    if (rows.ndim == 2) != (inputs[0] == 'features'):
+      raise UserError(
+        f"npz {path}, {name}: '{inputs[0]}' of shape {rows.shape}; 'features' "
+        "are [N, F], 'images' [N, H, W], [N, H, W, 1] or [N, H, W, 3]."
+      )
   return make_domain(
     name,
-    arrays['images'],
+    rows,
     arrays.get('labels'),
     arrays.get('classes'),
     origin=f'npz {path}',
   )
+
+
+def _find_inputs(held: Sequence[str], file: pathlib.Path) -> tuple[str, ...]:
+  """Returns the arrays of a `.npz` that hold its inputs."""
+  kinds = (('images',), ('features',), _CSR)
+  found = [kind for kind in kinds if set(kind) <= set(held)]
+  if len(found) != 1:
+    raise UserError(
+      f"{file} holds {', '.join(held) or 'nothing'}; it must hold 'images', "
+      "or 'features' [N, F], or what scipy.sparse.save_npz writes, and one of "
+      'them alone.'
+    )
+  return found[0]
 
 
 def _existing(
@@ -173,4 +194,4 @@ def _visible(path: pathlib.Path) -> bool:
   return not images.is_hidden(path.name)
 
 
-FILE_READERS = {'folder': read_folder, 'npz': read_arrays}
+FILE_READERS = {'folder': open_folder, 'npz': read_arrays}

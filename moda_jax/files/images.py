@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import pathlib
 import warnings
 from collections.abc import Sequence
 
@@ -53,6 +54,16 @@ def decode(data: bytes, name: str) -> Image.Image:
   if image.mode not in _MODES:
     raise UnreadableImage(f'{name} (mode {image.mode} is not supported)')
   return image
+
+
+def shorter_side(path: pathlib.Path) -> int:
+  """Returns it from the head of the file; 0 where that cannot be read."""
+  try:
+    with warnings.catch_warnings(), Image.open(path, formats=_FORMATS) as image:
+      warnings.simplefilter('ignore')
+      return min(image.size)
+  except Exception:  # as in `decode`, which names the file later
+    return 0
 
 
 def turn_upright(image: Image.Image) -> Image.Image:

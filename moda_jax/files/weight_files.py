@@ -43,7 +43,7 @@ def read_weights(path: pathlib.Path) -> Arrays:
   for suffixes, read in _READERS.items():
     if path.name.lower().endswith(suffixes):
       return read(path)
-  known = ', '.join(suffix for suffixes in _READERS for suffix in suffixes)
+  known = ', '.join(PUBLISHED)
   raise UserError(
     f'{path} is not of a kind that is read: {known}, {_TFJS_MODEL} of '
     'TensorFlow.js or its folder.'
@@ -183,3 +183,5 @@ _READERS: dict[tuple[str, ...], Callable[[pathlib.Path], Arrays]] = {
   ('.h5', '.hdf5'): read_h5,
   ('.tgz', '.tar.gz'): read_tfjs,
 }
+# The endings of files that are to be converted.
+PUBLISHED = tuple(suffix for suffixes in _READERS for suffix in suffixes)

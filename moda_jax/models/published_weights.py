@@ -51,10 +51,7 @@ def convert_file(source: str | os.PathLike, out: str | os.PathLike) -> None:
   if not os.fspath(source):
     raise UserError("--from='' names no file; see --help for those read.")
   source, out = pathlib.Path(source), pathlib.Path(out)
-  if not out.absolute().parent.is_dir():
-    raise UserError(f'--out={out}: the folder to write it to is not there.')
-  if out.is_dir():
-    raise UserError(f'--out={out} is a folder; name a file, such as a.npz.')
+  check_out(out)
   variant, arrays = _rename(source, weight_files.read_weights(source))
   _check_shapes(source, variant, arrays)
   saved: dict[str, Any] = arrays | {_VARIANT: np.array(variant)}
@@ -65,6 +62,14 @@ def convert_file(source: str | os.PathLike, out: str | os.PathLike) -> None:
     raise UserError(f'--out={out} cannot be written: {error}.') from error
   values = sum(array.size for array in arrays.values())
   print(f'{out}: {len(arrays)} arrays, {values:,} values, variant {variant}')
+
+
+def check_out(out: pathlib.Path) -> None:
+  """Refuses a file that cannot be written."""
+  if not out.absolute().parent.is_dir():
+    raise UserError(f'--out={out}: the folder to write it to is not there.')
+  if out.is_dir():
+    raise UserError(f'--out={out} is a folder; name a file, such as a.npz.')
 
 
 def load_pretrained(path: str | os.PathLike) -> Pretrained:

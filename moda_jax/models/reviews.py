@@ -2,37 +2,16 @@
 
 import dataclasses
 
-import jax
-from flax import linen as nn
-
-from moda_jax.config import option
-from moda_jax.errors import UserError
-from moda_jax.models.layers import KERNEL_INITS, dense, logits, scaled
-from moda_jax.models.networks import Dropout, Networks
+from moda_jax.models.layers import scaled
+from moda_jax.models.mlp import DropoutOptions, Extractor, Linear
+from moda_jax.models.networks import Networks
 
 _HIDDEN = (1000, 500, 100)
 
 
 @dataclasses.dataclass(frozen=True)
-class ReviewsOptions:
-  """Dense layers for features of words, as in the paper's reviews.
-
-  Attributes:
-    dropout_min: the least rate of the dropout that is the strong view.
-    dropout_max: the largest.
-  """
-
-  width: float = option(1.0, above=0)
-  init: str = option('torch', choices=tuple(KERNEL_INITS))
-  dropout_min: float = option(0.2, least=0, below=1)
-  dropout_max: float = option(0.8, least=0, below=1)
-
-  def __post_init__(self):
-    if self.dropout_min > self.dropout_max:
-      raise UserError(
-        f'config.network.dropout_min = {self.dropout_min} is above '
-        f'config.network.dropout_max = {self.dropout_max}.'
-      )
+class ReviewsOptions(DropoutOptions):
+  """Dense layers for features of words, as in the paper's reviews."""
 
   def create(
     self, num_classes: int, axis_name: str | None = None, variant: str = ''
@@ -40,8 +19,7 @@ class ReviewsOptions:
     """See `NetworkOptions`; there are no batch statistics and no variants."""
     del axis_name, variant
     networks = create_networks(num_classes, self.width, self.init)
-    rates = (self.dropout_min, self.dropout_max)
-    return networks._replace(dropout_range=rates)
+    return networks._replace(dropout_range=self.dropout_range)
 
 
 def create_networks(
@@ -54,39 +32,12 @@ def create_networks(
     width: the multiple of every hidden layer's size.
     init: how layers start, a name in `layers.KERNEL_INITS`.
   """
+  sizes = tuple(scaled(features, width) for features in _HIDDEN)
   return Networks(
-    extractor=Extractor(width, init),
+    extractor=Extractor(sizes, init),
     classifier=Linear(num_classes),
     discriminator=Linear(2),
     takes_images=False,
     dropout_range=(0.2, 0.8),
     width=width,
   )
-
-
-class Extractor(nn.Module):
-  """Features `[..., F]` to `[..., 100·width]`; dropout before each layer."""
-
-  width: float = 1.0
-  start: str = 'torch'
-
-  @nn.compact
-  def __call__(
-    self, x: jax.Array, *, train: bool = False, dropout: Dropout | None = None
-  ) -> jax.Array:
-    del train
-    for layer, features in enumerate(_HIDDEN):
-      x = dropout(x, layer) if dropout else x
-      x = nn.relu(dense(x, scaled(features, self.width), self.start))
-    return dropout(x, len(_HIDDEN)) if dropout else x
-
-
-class Linear(nn.Module):
-  """Features to logits."""
-
-  outputs: int
-
-  @nn.compact
-  def __call__(self, x: jax.Array, *, train: bool = False) -> jax.Array:
-    del train
-    return logits(x, self.outputs)

@@ -4,7 +4,6 @@ import pathlib
 
 import ml_collections
 import numpy as np
-import scipy.sparse
 import tensorflow as tf
 
 from moda_jax.data import load
@@ -12,6 +11,7 @@ from moda_jax.data.classes import match_classes
 from moda_jax.data.domains import Domain, Domains
 from moda_jax.data.labels import label_distances, label_shares
 from moda_jax.data.options import ViewOptions
+from moda_jax.data.rows import are_rows
 from moda_jax.data.views import Views
 from moda_jax.errors import UserError
 from moda_jax.report import data_plots
@@ -50,7 +50,7 @@ def describe(
       f"--output='{folder}' cannot be written to: {error}."
     ) from error
   data_plots.plot_labels(labelled, files[1])
-  if not scipy.sparse.issparse(domains.target.inputs):
+  if not are_rows(domains.target.inputs):
     files.append(folder / 'samples.png')
     data_plots.plot_samples(
       draw_views(settings.views, config.run.seed, training), files[-1]

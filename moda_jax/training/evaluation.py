@@ -7,9 +7,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.sparse
 
 from moda_jax.data.domains import Domains
+from moda_jax.data.rows import take_rows
 from moda_jax.objectives.method import Method
 from moda_jax.training.devices import compile_step, finish_in_turn
 from moda_jax.training.train_step import TrainState, as_float
@@ -95,7 +95,7 @@ class Evaluator:
     for start in range(0, test.size, self._batch_size):
       chosen = slice(start, start + self._batch_size)
       yield {
-        'input': self._shape(dense(test.inputs[chosen])),
+        'input': self._shape(take_rows(test.inputs, chosen)),
         'label': self._shape(test.known_labels[chosen]),
         'mask': self._shape(np.ones(len(test.known_labels[chosen]), bool)),
       }
@@ -107,7 +107,7 @@ class Evaluator:
     for start in range(0, max(s.size for s in sources), self._batch_size):
       chosen = slice(start, start + self._batch_size)
       parts = {
-        'weak': [dense(s.inputs[chosen]) for s in sources],
+        'weak': [take_rows(s.inputs, chosen) for s in sources],
         'label': [s.known_labels[chosen] for s in sources],
         'mask': [np.ones(len(s.known_labels[chosen]), bool) for s in sources],
       }
@@ -125,11 +125,6 @@ class Evaluator:
     if self._devices == 1:
       return x
     return x.reshape(self._devices, -1, *x.shape[1:])
-
-
-def dense(inputs: Any) -> np.ndarray:
-  """Returns rows of a sparse matrix as an array; arrays as they are."""
-  return inputs.toarray() if scipy.sparse.issparse(inputs) else inputs
 
 
 def _make_count_fn(method: Method) -> Callable[..., jax.Array]:

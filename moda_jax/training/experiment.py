@@ -10,12 +10,16 @@ import tensorflow as tf
 
 from moda_jax.data import batches
 from moda_jax.data.classes import match_classes
-from moda_jax.data.domains import Domains
-from moda_jax.data.load import hold_out, load_for_each
+from moda_jax.data.domains import Domains, some_rows
+from moda_jax.data.load import hold_out, load_for_each, open_domains
 from moda_jax.errors import UserError
+from moda_jax.files.caches import open_cache
+from moda_jax.models.backbone import Backbone
+from moda_jax.models.features import FeaturesOptions
 from moda_jax.objectives import METHODS
 from moda_jax.training import devices as devices_lib
 from moda_jax.training import options, several_seeds
+from moda_jax.training.embedding import Embedding, embed_domains
 from moda_jax.training.evaluation import Evaluator
 from moda_jax.training.model import Inputs, Model
 from moda_jax.training.train_step import TrainState
@@ -35,6 +39,7 @@ class Experiment:
     model: the method and its predictions.
     devices: how many share a batch.
     domains: the data, of the first seed.
+    backbone: the fixed network whose features are trained on, if there is one.
     origins: what serves each domain, and what weights training starts from.
     total_steps: the length of training.
     initial_state: the state before the first step.
@@ -61,13 +66,20 @@ class Experiment:
     spec = METHODS[config.objective.method].batch_spec
     self.devices = devices_lib.count_devices(config.data.batch_size, devices)
     configs = options.split_seeds(config)
-    domains = _load(configs, data, spec.target_labels)
+    whole = open_domains(config) if data is None else data
+    self.backbone = None
+    if isinstance(settings.network, FeaturesOptions):
+      self.backbone = settings.network.load_backbone()
+      whole = embed_domains(whole, _make_embedding(settings, self.backbone))
+    domains = _load(configs, whole, spec.target_labels)
     self.domains = domains[0]
     _warn_of_target_labels(self.domains, config, spec.target_labels)
     epoch = batches.epoch_steps(self.domains, spec, config.data.batch_size)
     self.total_steps = settings.run.steps or settings.run.epochs * epoch
     self.model = self._create_model()
     self.origins = self.domains.describe()
+    if self.backbone is not None:
+      self.origins['weights'] = self.backbone.description
     weights = self.model.method.networks.weights
     if weights is not None:
       self.origins['weights'] = weights.describe()
@@ -94,6 +106,10 @@ class Experiment:
       domains.sources[0].classes,
       padded=any(domain.padded for domain in domains.sources),
     )
+    if self.backbone is not None:
+      inputs = inputs._replace(
+        variant=self.backbone.variant, picture_size=self.config.data.image_size
+      )
     model = Model(self.config, inputs, self.total_steps, self.devices)
     if inputs.are_images != model.method.networks.takes_images:
       kinds = {True: 'images', False: 'rows of features'}
@@ -107,7 +123,10 @@ class Experiment:
   def _compile(self, domains: Sequence[Domains]) -> None:
     """Makes the first state and the compiled functions, for all seeds."""
     seeds = self.model.seeds
-    state, tx = self.model.create_state()
+    examples = ()
+    if not self.method.networks.takes_images:
+      examples = [some_rows(own) for own in domains]
+    state, tx = self.model.create_state(examples)
     self.initial_state = devices_lib.replicate(state, self.devices)
     decay = self.model.settings.optimizer.ema_decay
     rngs = [jax.random.key(seed) for seed in seeds]
@@ -141,9 +160,23 @@ class Experiment:
     return self.model.predict(state, inputs)
 
 
+def _make_embedding(
+  settings: options.Settings, backbone: Backbone
+) -> Embedding:
+  network: Any = settings.network
+  where = 'config.network.feature_cache'
+  return Embedding(
+    backbone,
+    settings.data.image_size,
+    network.feature_views,
+    settings.views,
+    open_cache(network.feature_cache, 'features', where),
+  )
+
+
 def _load(
   configs: Sequence[ml_collections.ConfigDict],
-  data: Domains | None,
+  data: Domains,
   reads_target_labels: bool,
 ) -> list[Domains]:
   """Returns the domains of each run."""

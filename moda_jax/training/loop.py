@@ -13,6 +13,7 @@ import ml_collections
 from moda_jax.data.domains import Domains
 from moda_jax.errors import Interrupted, NonFiniteError, UserError
 from moda_jax.training import options
+from moda_jax.training.backbone_file import keep_backbone
 from moda_jax.training.compilation_cache import use_compilation_cache
 from moda_jax.training.evaluation import ACCURACY, DEVIATION, seed_accuracy
 from moda_jax.training.experiment import Experiment
@@ -82,6 +83,8 @@ def train(
     catch_signals() as stop,
     contextlib.closing(open_folder(workdir, experiment)) as folder,
   ):
+    if experiment.backbone is not None:
+      keep_backbone(workdir, experiment.backbone)
     state = _run(experiment, folder, stop, on_log)
     if stop.is_set():  # during the last evaluation or save
       raise _interrupted(experiment.total_steps, experiment, folder)

@@ -1,6 +1,7 @@
 """A config made into a method and its predictions, without any data."""
 
 import functools
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -9,6 +10,7 @@ import ml_collections
 import numpy as np
 import optax
 
+from moda_jax.data.rows import take_rows
 from moda_jax.objectives import METHODS
 from moda_jax.training import devices as devices_lib
 from moda_jax.training import several_seeds
@@ -30,12 +32,15 @@ class Inputs(NamedTuple):
     classes: the class names.
     variant: of the pretrained weights that the network is made for.
     padded: whether images of 28 × 28 were padded, as MNIST's, not resized.
+    picture_size: what pictures are brought to before a fixed network computes
+      the features that are the inputs; 0 where there is none.
   """
 
   shape: tuple[int, ...]
   classes: tuple[str, ...]
   variant: str = ''
   padded: bool = False
+  picture_size: int = 0
 
   @property
   def are_images(self) -> bool:
@@ -99,14 +104,23 @@ class Model:
     height, width, _ = self.inputs.shape
     return max(1, min(size, _PIXELS_AT_A_TIME // (height * width)))
 
-  def create_state(self) -> tuple[TrainState, optax.GradientTransformation]:
-    """Returns the state before the first step, and the optimizer."""
-    x = np.zeros((1, *self.inputs.shape), np.float32)
+  def create_state(
+    self, examples: Sequence[Any] = ()
+  ) -> tuple[TrainState, optax.GradientTransformation]:
+    """Returns the state before the first step, and the optimizer.
+
+    Args:
+      examples: for each seed some of its inputs `[N, …]`, for networks that
+        scale by those; by default a single one of zeros.
+    """
+    zeros = np.zeros((1, *self.inputs.shape), np.float32)
     created = [
       create_train_state(
         self.method, self.settings.optimizer, jax.random.key(seed), x
       )
-      for seed in self.seeds
+      for seed, x in zip(
+        self.seeds, examples or [zeros] * len(self.seeds), strict=True
+      )
     ]
     states = [state for state, _ in created]
     return several_seeds.stack_states(states), created[0][1]
@@ -133,12 +147,7 @@ class Model:
     """Returns the same for any number of inputs, some at a time."""
     size = self.eval_batch_size
     parts = [
-      self.predict(state, _take(inputs, start, size))
+      self.predict(state, take_rows(inputs, slice(start, start + size)))
       for start in range(0, inputs.shape[0], size)
     ]
     return np.concatenate(parts)
-
-
-def _take(inputs: Any, start: int, size: int) -> np.ndarray:
-  chosen = inputs[start : start + size]
-  return chosen.toarray() if hasattr(chosen, 'toarray') else chosen

@@ -21,6 +21,7 @@ _MISSING = 'missing'
 _NOT_COMPARED = (
   'data.data_dir',
   'network.pretrained',
+  'network.feature_cache',
   'run.compilation_cache',
   'record.version',
   'record.command',
@@ -50,10 +51,17 @@ def to_record(
     'version': moda_jax.__version__,
     'command': cli.command_line(),
     'origins': origins,
-    'inputs': inputs._asdict(),
+    'inputs': _to_values(inputs),
   }
   whole = json.loads(config.to_json()) | {_RECORD: record}
   return json.loads(json.dumps(whole))  # tuples as lists, as they are read
+
+
+def _to_values(inputs: Inputs) -> dict[str, Any]:
+  values = inputs._asdict()
+  if not inputs.picture_size:  # as runs before there was such a thing
+    del values['picture_size']
+  return values
 
 
 def find_differences(found: dict[str, Any], now: dict[str, Any]) -> list[str]:
@@ -106,6 +114,7 @@ def _from_sections(values: dict[str, Any]) -> Recorded:
       tuple(inputs['classes']),
       inputs['variant'],
       inputs['padded'],
+      inputs.get('picture_size', 0),
     ),
     record['origins'],
   )

@@ -11,6 +11,10 @@ from moda_jax.errors import UserError
 RNG = np.random.default_rng(0)
 
 
+def read_folder(path, size):
+  return read_files.read_pictures(read_files.open_folder('d', path), size)
+
+
 def write(path, mode='RGB', size=(40, 30)):
   """Writes a random picture; returns what Pillow reads of it as RGB."""
   path.parent.mkdir(parents=True, exist_ok=True)
@@ -34,7 +38,7 @@ def write(path, mode='RGB', size=(40, 30)):
 )
 def test_any_format_mode_and_size_is_read_as_pillow_does(tmp_path, file, mode):
   picture = write(tmp_path / 'd' / 'c' / file, mode)
-  domain = read_files.read_folder('d', str(tmp_path / 'd'), 16)
+  domain = read_folder(str(tmp_path / 'd'), 16)
   expected = picture.resize((16, 16), Image.Resampling.BILINEAR)
   np.testing.assert_array_equal(domain.inputs[0], np.asarray(expected))
 
@@ -48,7 +52,7 @@ def test_classes_are_folders_and_examples_their_files(tmp_path):
   make_tree(tmp_path)
   (tmp_path / 'empty').mkdir()
   (tmp_path / '.hidden').mkdir()
-  domain = read_files.read_folder('d', str(tmp_path), 8)
+  domain = read_folder(str(tmp_path), 8)
   assert domain.classes == ('a', 'b')
   assert domain.examples == ('a/3.png', 'b/1.png', 'b/2.png')
   assert domain.labels.tolist() == [0, 1, 1]
@@ -57,14 +61,14 @@ def test_classes_are_folders_and_examples_their_files(tmp_path):
 
 def test_the_layout_of_office31_is_read(tmp_path):
   make_tree(tmp_path / 'images')
-  assert read_files.read_folder('d', str(tmp_path), 8).classes == ('a', 'b')
+  assert read_folder(str(tmp_path), 8).classes == ('a', 'b')
 
 
 def test_what_lies_beside_images_is_named(tmp_path, caplog):
   make_tree(tmp_path / 'images')
   (tmp_path / 'readme.txt').write_text('')
   (tmp_path / '.DS_Store').write_text('')
-  assert read_files.read_folder('d', str(tmp_path), 8).classes == ('a', 'b')
+  assert read_folder(str(tmp_path), 8).classes == ('a', 'b')
   assert '1 files are not pictures' in caplog.text
   assert 'readme.txt' in caplog.text
 
@@ -74,7 +78,7 @@ def test_flat_pictures_have_no_labels(tmp_path, caplog):
   write(tmp_path / 'x.png')
   for name in ('notes.txt', 'z.gif', 'y.tif', '.hidden.png'):
     (tmp_path / name).write_text('seen in May')
-  domain = read_files.read_folder('d', str(tmp_path), 8)
+  domain = read_folder(str(tmp_path), 8)
   assert domain.labels is None
   assert domain.examples == ('x.png', 'y.png')
   assert f'{tmp_path}: 3 files are not pictures of the kinds' in caplog.text
@@ -84,7 +88,7 @@ def test_flat_pictures_have_no_labels(tmp_path, caplog):
 def test_folders_within_classes_are_named(tmp_path, caplog):
   make_tree(tmp_path)
   write(tmp_path / 'b' / 'deeper' / '4.png')
-  assert read_files.read_folder('d', str(tmp_path), 8).size == 3
+  assert read_folder(str(tmp_path), 8).size == 3
   assert '1 folders within are not looked into, such as deeper' in caplog.text
 
 
@@ -93,14 +97,14 @@ def test_photographs_are_turned_upright(tmp_path):
   exif[0x0112] = 6  # the camera stood on its side
   pixels = RNG.integers(0, 256, (8, 8, 3), np.uint8)
   Image.fromarray(pixels).save(tmp_path / 'x.png', exif=exif)
-  (image,) = read_files.read_folder('d', str(tmp_path), 8).inputs
+  (image,) = read_folder(str(tmp_path), 8).inputs
   np.testing.assert_array_equal(image, np.rot90(pixels, -1))
 
 
 def test_16_bits_of_grey_are_read(tmp_path):
   values = np.arange(64, dtype=np.uint16).reshape(8, 8) * 1024
   Image.fromarray(values).save(tmp_path / 'x.png')
-  (image,) = read_files.read_folder('d', str(tmp_path), 8).inputs
+  (image,) = read_folder(str(tmp_path), 8).inputs
   np.testing.assert_array_equal(image, np.stack([values // 256] * 3, -1))
 
 
@@ -156,7 +160,7 @@ def break_empty(root):
 def test_what_cannot_be_read_is_named(tmp_path, damage):
   message = damage(tmp_path)
   with pytest.raises(UserError, match=message):
-    read_files.read_folder('d', str(tmp_path), 8)
+    read_folder(str(tmp_path), 8)
 
 
 def test_domains_are_found_by_name(tmp_path):
@@ -188,7 +192,7 @@ def test_a_missing_folder_is_refused(tmp_path):
 
 def save(path, **arrays):
   np.savez(path, **arrays)
-  return read_files.read_arrays('d', str(path), 0)
+  return read_files.read_arrays('d', str(path))
 
 
 def test_arrays_are_read(tmp_path):
@@ -213,7 +217,8 @@ GOOD = np.zeros((2, 8, 8, 3), np.uint8)
 @pytest.mark.parametrize(
   ('arrays', 'message'),
   [
-    ({'pictures': GOOD}, "no array 'images'"),
+    ({'pictures': GOOD}, "must hold 'images'"),
+    ({'features': GOOD}, r'shape \(2, 8, 8, 3\)'),
     ({'images': GOOD[0, 0]}, r'shape \(8, 3\)'),
     ({'images': GOOD.astype(np.int16)}, 'type int16'),
     ({'images': GOOD + 1.5}, r'0\.\.1'),

@@ -52,7 +52,7 @@ def test_every_layer_and_example_has_a_draw_of_its_own():
 
 def test_dropout_stands_before_every_layer_and_at_the_end():
   """Against the layers written out."""
-  module = reviews.Extractor(0.01)
+  module = reviews.Extractor((10, 5, 1))
   x = jax.random.normal(jax.random.key(1), (2, 4, 30))
   variables = module.init(jax.random.key(0), x)
   dropout = make_dropout(0.4, 4)
