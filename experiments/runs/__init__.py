@@ -1,0 +1,1 @@
+"""Runs of experiments: which there are, how they are trained and recorded."""

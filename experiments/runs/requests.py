@@ -1,0 +1,137 @@
+"""What is to be trained: a config's text, and the folder of its run."""
+
+import pathlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import ml_collections
+
+from experiments.runs.scales import Setting
+from moda_jax import config as config_lib
+from moda_jax.errors import UserError
+from moda_jax.objectives import METHODS
+from moda_jax.training import options
+from moda_jax.training.config_files import get_config
+
+
+class Request(NamedTuple):
+  """One run.
+
+  Attributes:
+    setting: the experiment at its scale.
+    target: the target domain.
+    method: a name in `METHODS`.
+    seed: of every random draw.
+    argument: the config's name and argument, as `--config=` takes them.
+    folder: where the run is or will be.
+  """
+
+  setting: Setting
+  target: str
+  method: str
+  seed: int
+  argument: str
+  folder: pathlib.Path
+
+  @property
+  def name(self) -> str:
+    """What the run is called in messages."""
+    return f'{self.target} {self.method} seed {self.seed}'
+
+  def flags(self) -> list[str]:
+    """Returns the flags of `python -m moda_jax.main` that train it."""
+    datasets = [
+      f'--config.data.datasets.{name}={origin}'
+      for name, origin in self.setting.datasets.items()
+    ]
+    workdir = f'--workdir={self.folder}'
+    return [f'--config={self.argument}', *datasets, workdir]
+
+  def config(self) -> ml_collections.ConfigDict:
+    """Returns the config that these flags describe."""
+    config = get_config(self.argument)
+    config.data.datasets.update(self.setting.datasets)
+    return config
+
+
+def make_requests(
+  setting: Setting,
+  targets: Sequence[str],
+  methods: Sequence[str],
+  seeds: Iterable[int],
+  workdir: pathlib.Path,
+  values: Sequence[str] = (),
+) -> list[Request]:
+  """Returns the runs of all targets, methods and seeds, seed by seed.
+
+  Args:
+    setting: the experiment at its scale.
+    targets: domains that are the target in turn.
+    methods: names in `METHODS`.
+    seeds: of the runs.
+    workdir: gets `<experiment>_<scale>/<target>/<method>/<seed>`.
+    values: further `key=value` pairs, each for the methods that read it;
+      `{target}` and `{method}` in them are replaced.
+  """
+  _check(methods, METHODS, '--methods')
+  _check(targets, get_config(setting.config).data.datasets, '--targets')
+  arguments = {
+    (target, method): _make_argument(setting, target, method, values)
+    for target in targets
+    for method in methods
+  }
+  _refuse_unread(values, arguments.values())
+  extra = '_'.join(pair.replace('/', '-') for pair in values)
+  return [
+    Request(
+      setting,
+      target,
+      method,
+      seed,
+      f'{argument},seed={seed}',
+      workdir / setting.name / extra / target / method / str(seed),
+    )
+    for seed in seeds
+    for (target, method), argument in arguments.items()
+  ]
+
+
+def _check(given: Sequence[str], known: Iterable[str], flag: str) -> None:
+  unknown = sorted(set(given) - set(known))
+  if unknown or not given:
+    named = ', '.join(unknown) or 'nothing'
+    raise UserError(f"{flag} names '{named}'; known are {', '.join(known)}.")
+
+
+def _make_argument(
+  setting: Setting, target: str, method: str, values: Sequence[str]
+) -> str:
+  """Returns config name and argument, without what the method does not read."""
+  pairs = [f'{name}={value}' for name, value in setting.values.items()]
+  # A network's name comes before what only that network reads.
+  base = ','.join([f'{setting.config}:{target},method={method}', *pairs])
+  config = get_config(base)
+  read = options.prune(config)
+  kept = []
+  for pair in values:
+    pair = pair.replace('{target}', target).replace('{method}', method)
+    key = pair.partition('=')[0]
+    if key != 'values' and config_lib.full_name(config, key) is None:
+      raise UserError(f"'{pair}': there is no value '{key}' in the config.")
+    if key == 'values' or _has(read, config_lib.full_name(config, key)):
+      kept.append(pair)
+  return ','.join([base, *kept])
+
+
+def _has(config: Mapping[str, Mapping], name: str | None) -> bool:
+  section, _, leaf = (name or '').partition('.')
+  return leaf in config[section]
+
+
+def _refuse_unread(values: Sequence[str], arguments: Iterable[str]) -> None:
+  """Refuses a value that none of the methods reads."""
+  texts = list(arguments)
+  for pair in values:
+    key = f',{pair.partition("=")[0]}='
+    if not any(key in text for text in texts):
+      raise UserError(f"'{pair}': none of the methods reads it.")

@@ -1,0 +1,207 @@
+"""Trains requested runs, several at a time, each in a process of its own.
+
+Each process has one device, or else one CPU core: the number of cores changes
+the order of sums and so the bits of a result. What a run writes to its terminal
+is in `<run folder>.log`.
+"""
+
+import os
+import pathlib
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from experiments.runs import records
+from experiments.runs.requests import Request
+from moda_jax.errors import Interrupted, UserError
+
+
+class Slot(NamedTuple):
+  """What one run at a time may use.
+
+  Attributes:
+    cores: CPU cores; none where the system does not say.
+    environment: further variables of the process.
+  """
+
+  cores: tuple[int, ...] = ()
+  environment: dict[str, str] = {}
+
+
+def find_slots(jobs: int = 0) -> list[Slot]:
+  """Returns a slot for each GPU, or else for each CPU core.
+
+  Args:
+    jobs: how many at most; 0 takes all. More jobs than devices share them.
+  """
+  gpus = _find_gpus()
+  if gpus:
+    slots = [Slot((), {'CUDA_VISIBLE_DEVICES': gpu}) for gpu in gpus]
+  elif hasattr(os, 'sched_getaffinity'):
+    slots = [Slot((core,)) for core in sorted(os.sched_getaffinity(0))]
+  else:
+    slots = [Slot()] * (os.cpu_count() or 1)
+  jobs = jobs or len(slots)
+  return [slots[i % len(slots)] for i in range(jobs)]
+
+
+def _find_gpus() -> list[str]:
+  """Returns the numbers of NVIDIA's devices that this process may use."""
+  if os.environ.get('JAX_PLATFORMS', '').startswith('cpu'):
+    return []
+  chosen = os.environ.get('CUDA_VISIBLE_DEVICES')
+  if chosen is not None:
+    return [name for name in chosen.split(',') if name]
+  found = pathlib.Path('/proc/driver/nvidia/gpus').glob('*')
+  return [str(i) for i, _ in enumerate(found)]
+
+
+Train = Callable[[Request, Slot], None]
+_running: set[subprocess.Popen] = set()
+
+
+def train_in_process(request: Request, slot: Slot) -> None:
+  """Trains or resumes a run by `python -m moda_jax.main`; waits for its end.
+
+  Raises:
+    UserError: it ended in a failure; names the log.
+    Interrupted: it was asked to stop and has saved its state.
+  """
+  log = request.folder.with_name(f'{request.folder.name}.log')
+  run_process(['moda_jax.main', *request.flags()], log, slot, request.name)
+
+
+def run_process(
+  command: Sequence[str], log: pathlib.Path, slot: Slot, name: str
+) -> None:
+  """Runs a module of Python within a slot; see `train_in_process`.
+
+  Args:
+    command: the module and its flags.
+    log: what the process writes is appended to it.
+    slot: what it may use.
+    name: what it is called in messages.
+  """
+  log.parent.mkdir(parents=True, exist_ok=True)
+  with log.open('a') as file:
+    process = subprocess.Popen(
+      [sys.executable, '-m', *command],
+      stdout=file,
+      stderr=subprocess.STDOUT,
+      env=os.environ | slot.environment,
+    )
+    if slot.cores and hasattr(os, 'sched_setaffinity'):
+      # Long before the interpreter has started: its threads inherit it.
+      os.sched_setaffinity(process.pid, slot.cores)
+    _running.add(process)
+    status = process.wait()
+    _running.discard(process)
+  if status == Interrupted.status:
+    raise Interrupted(f'{name} was stopped')
+  if status:
+    raise UserError(f'{name} ended with status {status}; see {log}')
+
+
+def train_missing(
+  requests: Sequence[Request],
+  path: pathlib.Path,
+  slots: Sequence[Slot],
+  train: Train = train_in_process,
+) -> None:
+  """Trains what a file of results lacks, and appends a line for each run.
+
+  A run that fails leaves the others alone; all failures are reported together
+  in the end. On SIGINT or SIGTERM the runs under way save and end, and no others
+  start.
+
+  Args:
+    requests: in the order in which they are started.
+    path: the file of results.
+    slots: what each of the runs at a time may use.
+    train: trains one run to its end.
+  """
+  lines = records.read_lines(path)
+  missing: queue.SimpleQueue[Request] = queue.SimpleQueue()
+  for request in requests:
+    if not records.has_run(lines, request):
+      missing.put(request)
+  print(f'{missing.qsize()} of {len(requests)} runs to train', flush=True)
+  stop = threading.Event()
+  failures: list[str] = []
+  workers = [
+    threading.Thread(
+      target=_work, args=(missing, path, slot, train, stop, failures)
+    )
+    for slot in slots[: missing.qsize()]
+  ]
+  for worker in workers:
+    worker.start()
+  wait_for(workers, stop)
+  if failures:
+    raise UserError('\n'.join(failures))
+
+
+def wait_for(
+  workers: Sequence[threading.Thread], stop: threading.Event
+) -> None:
+  """Waits for the threads; a signal reaches the runs, which save and end."""
+
+  def pass_on(number: int, _: object) -> None:
+    stop.set()
+    if number == signal.SIGTERM:  # SIGINT has reached the whole group
+      for process in list(_running):
+        process.terminate()
+
+  handled = (signal.SIGINT, signal.SIGTERM)
+  before = {number: signal.signal(number, pass_on) for number in handled}
+  try:
+    for worker in workers:
+      worker.join()
+  finally:
+    for number, handler in before.items():
+      signal.signal(number, handler)
+  if stop.is_set():
+    raise Interrupted('stopped; the same command goes on')
+
+
+def _work(
+  missing: 'queue.SimpleQueue[Request]',
+  path: pathlib.Path,
+  slot: Slot,
+  train: Train,
+  stop: threading.Event,
+  failures: list[str],
+) -> None:
+  """Trains one run after the other until none is left."""
+  commit = records.find_commit()
+  while not stop.is_set():
+    try:
+      request = missing.get_nowait()
+    except queue.Empty:
+      return
+    print(f'{request.name}: {request.folder}', flush=True)
+    start = time.monotonic()
+    try:
+      train(request, slot)
+      seconds = round(time.monotonic() - start, 1)
+      lines = records.describe_run(
+        request.folder, request.setting, seconds, commit
+      )
+    except Interrupted:
+      stop.set()
+      return
+    except UserError as error:
+      failures.append(str(error))
+      print(error, file=sys.stderr, flush=True)
+      continue
+    records.append_lines(path, lines)
+    print(
+      f'{request.name}: {100 * lines[0]["accuracy"]:.2f} % after '
+      f'{seconds:.0f} s',
+      flush=True,
+    )

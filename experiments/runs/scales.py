@@ -1,0 +1,156 @@
+"""The sizes at which each experiment can be run, by name.
+
+`paper` is the paper's setting. `small` is what a CPU core trains in hours, and
+`tiny` takes seconds and shows only that everything works: its figures mean
+nothing. What a scale changes is in `SETTINGS`, and its description is part of
+every output.
+"""
+
+from typing import NamedTuple
+
+from moda_jax.errors import UserError
+
+EXPERIMENTS = ('digits', 'office31', 'reviews')
+SCALES = ('paper', 'small', 'features', 'tiny')
+
+
+class Setting(NamedTuple):
+  """An experiment at a scale.
+
+  Attributes:
+    experiment: its name, that of the tables and files.
+    scale: the name of the scale.
+    config: the name of the config file.
+    targets: the domains that are the target in turn, as in the paper.
+    description: what is trained, in a few words.
+    values: what differs from the config file, by short name.
+    datasets: what serves some domains instead of the config's data sets.
+    has_published: whether the paper's figures belong beside its own.
+  """
+
+  experiment: str
+  scale: str
+  config: str
+  targets: tuple[str, ...]
+  description: str
+  values: dict[str, object] = {}
+  datasets: dict[str, str] = {}
+  has_published: bool = True
+
+  @property
+  def name(self) -> str:
+    """The name of the files of results."""
+    return f'{self.experiment}_{self.scale}'
+
+  @property
+  def title(self) -> str:
+    """The scale and what it means, for every output."""
+    return f'{self.experiment}, scale {self.scale}: {self.description}'
+
+
+_DIGITS = ('mnist', 'mnistm', 'svhn')
+_OFFICE31 = ('amazon', 'dslr', 'webcam')
+_REVIEWS = ('books', 'dvd', 'electronics', 'kitchen')
+_TINY_STEPS = {
+  'steps': 6,
+  'log_every': 1,
+  'eval_every': 2,
+  'checkpoint_every': 2,
+}
+
+_ALL = (
+  Setting(
+    'digits',
+    'paper',
+    'digits',
+    _DIGITS,
+    'full width, 20,000 images per domain, 30 epochs',
+  ),
+  Setting(
+    'digits',
+    'small',
+    'digits',
+    _DIGITS,
+    'quarter width, 20,000 images per domain, SynthDigits regenerated, 30 '
+    'epochs',
+    {'width': 0.25},
+    {'synth': 'synth_digits/regenerated'},
+  ),
+  Setting(
+    'digits',
+    'tiny',
+    'mini',
+    ('mnist', 'mnistm'),
+    'six steps on mini digits, a trial of the program and not a result',
+    {'width': 0.0625, 'batch_size': 8, **_TINY_STEPS},
+    has_published=False,
+  ),
+  Setting(
+    'office31',
+    'paper',
+    'office31',
+    _OFFICE31,
+    'ResNet-50 at 256 × 256, 15 epochs',
+  ),
+  Setting(
+    'office31',
+    'small',
+    'office31_shrunk',
+    _OFFICE31,
+    'images of 128 × 128, ResNet-50 frozen up to stage 2, 300 steps',
+  ),
+  Setting(
+    'office31',
+    'features',
+    'office31',
+    _OFFICE31,
+    'dense networks on features of a frozen ResNet-50, 15 epochs',
+    {'network': 'features'},
+  ),
+  Setting(
+    'office31',
+    'tiny',
+    'office31_shrunk',
+    _OFFICE31,
+    'six steps at 64 × 64 from random weights, a trial of the program and not '
+    'a result',
+    {'pretrained': '', 'image_size': 64, **_TINY_STEPS},
+    has_published=False,
+  ),
+  Setting(
+    'reviews',
+    'paper',
+    'reviews',
+    _REVIEWS,
+    'full width, 2,000 reviews per domain, 15 epochs',
+  ),
+  Setting(
+    'reviews',
+    'small',
+    'reviews',
+    _REVIEWS,
+    'quarter width, 2,000 reviews per domain, 15 epochs',
+    {'width': 0.25},
+  ),
+  Setting(
+    'reviews',
+    'tiny',
+    'reviews',
+    _REVIEWS,
+    'six steps at a hundredth of the width, a trial of the program and not a '
+    'result',
+    {'width': 0.01, **_TINY_STEPS},
+    has_published=False,
+  ),
+)
+SETTINGS = {(s.experiment, s.scale): s for s in _ALL}
+
+
+def find_setting(experiment: str, scale: str) -> Setting:
+  """Returns an experiment at a scale; refuses a pair that there is not."""
+  if (experiment, scale) not in SETTINGS:
+    known = [b for a, b in SETTINGS if a == experiment]
+    raise UserError(
+      f'--scale={scale}: {experiment} has the scales {", ".join(known)}.'
+    )
+  return SETTINGS[experiment, scale]
