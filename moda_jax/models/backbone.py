@@ -65,7 +65,7 @@ class Backbone:
 
     def apply(variables: dict, pictures: jax.Array) -> jax.Array:
       x = pictures.astype(jnp.float32) / 255
-      x = extractor.apply(variables['extractor'], x)
-      return pooled(stage4.apply(variables['stage4'], x, False))
+      x = jnp.asarray(extractor.apply(variables['extractor'], x))
+      return pooled(jnp.asarray(stage4.apply(variables['stage4'], x, False)))
 
     return jax.jit(apply)

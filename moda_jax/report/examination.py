@@ -7,9 +7,9 @@ import jax
 import numpy as np
 
 from moda_jax.data.domains import Domain
+from moda_jax.data.rows import take_rows
 from moda_jax.models.networks import pooled
 from moda_jax.training import several_seeds
-from moda_jax.training.evaluation import dense
 from moda_jax.training.experiment import Experiment
 from moda_jax.training.train_step import TrainState, as_float
 
@@ -121,7 +121,9 @@ def _make_extractor(experiment: Experiment, state: TrainState) -> Any:
   def extract_all(inputs: Any) -> np.ndarray:
     size = min(experiment.config.run.eval_batch_size, inputs.shape[0])
     starts = range(0, inputs.shape[0], size)
-    parts = [np.asarray(extract(dense(inputs[i : i + size]))) for i in starts]
+    parts = [
+      np.asarray(extract(take_rows(inputs, slice(i, i + size)))) for i in starts
+    ]
     return np.concatenate(parts)
 
   return extract_all

@@ -67,10 +67,11 @@ def draw_map(
   figure = Figure(figsize=(WIDTH, 3.9), layout='constrained')
   axes = figure.subplots()
   short = max(map(len, styles)) <= _SHORT
-  members = np.asarray(members)
   for name, own in styles.items():
+    chosen = points[np.asarray(members) == name]
     axes.scatter(
-      *points[members == name].T,
+      chosen[:, 0],
+      chosen[:, 1],
       s=34 if short else 15,
       color=own.colour,
       marker=f'${name}$' if short else own.marker,

@@ -152,8 +152,9 @@ def _compute(
   bar: '_Bar',
 ) -> np.ndarray:
   """Computes the views that are not found; returns all, `[n, views, F]`."""
-  if all(rows is not None and len(rows) == len(places) for rows in found):
-    return np.stack(found, axis=1)
+  whole = [r for r in found if r is not None and len(r) == len(places)]
+  if len(whole) == len(found):
+    return np.stack(whole, axis=1)
   read = pictures.read(places, embedding.size)
   views = []
   for view, (key, rows) in enumerate(zip(keys, found, strict=True)):
