@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import made_up_files
+import pytest
 import tensorflow_datasets as tfds
 
 from moda_jax import prepare
@@ -34,6 +35,7 @@ def test_the_command_line_ends_with_a_message_and_status_two(tmp_path):
   assert 'invalid choice' in done.stderr
 
 
+@pytest.mark.slow
 def test_the_environment_names_the_data_dir_and_its_manual_dir(tmp_path):
   manual_dir = tmp_path / 'downloads' / 'manual'
   made_up_files.write_reviews(manual_dir / 'amazon.npz')

@@ -70,6 +70,7 @@ def test_office31_has_the_paper_s_distances():
   )
 
 
+@pytest.mark.slow
 def test_reviews_have_the_paper_s_distances():
   arrays = amazon_reviews.read_arrays(
     made_up_files.real('reviews', 'amazon.npz')

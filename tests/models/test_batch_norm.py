@@ -107,6 +107,7 @@ class Normed(nn.Module):
     return x.mean(axis=(-3, -2)) if self.is_head else x
 
 
+@pytest.mark.slow
 def test_a_method_shows_its_domains_and_views_in_the_order_told():
   """Sources, weak, strong; the discriminator sees no strong view."""
   channels = 2  # the classes, and the discriminator's two
@@ -142,6 +143,7 @@ def test_a_method_shows_its_domains_and_views_in_the_order_told():
     np.testing.assert_allclose(found['var'], twin.var, rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', ['m3sda', 'moe'])
 def test_sums_of_bfloat16_features_are_taken_in_float32(name):
   class Rough(tiny.Layers):

@@ -26,6 +26,10 @@ cases = [
 ]
 
 
+def _is_slow(path):
+  return 'digits' in path.stem and path.stem != 'digits_moda_fm'
+
+
 def test_golden_figures_are_at_hand():
   assert len(cases) >= 12
 
@@ -37,7 +41,15 @@ def test_golden(path):
   )
 
 
-@pytest.mark.parametrize('path', cases)
+@pytest.mark.parametrize(
+  'path',
+  [
+    pytest.param(
+      path, id=path.stem, marks=[pytest.mark.slow] if _is_slow(path) else []
+    )
+    for (path,) in (case.values for case in cases)
+  ],
+)
 def test_golden_in_float64(path):
   """What differs in float32 is rounding: in float64 nothing does."""
   with jax.enable_x64(True):

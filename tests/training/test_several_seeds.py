@@ -56,8 +56,8 @@ def assert_equal_to_single_runs(make_config, data, devices):
   ('method', 'devices'),
   [
     ('moda_fm', 1),
-    ('dann_ss', 1),
-    ('moe', 2),
+    pytest.param('dann_ss', 1, marks=pytest.mark.slow),
+    pytest.param('moe', 2, marks=pytest.mark.slow),
     pytest.param('moda_fm', 2, marks=pytest.mark.slow),
     pytest.param('dann_ss', 2, marks=pytest.mark.slow),
     pytest.param('moe', 1, marks=pytest.mark.slow),
@@ -113,7 +113,9 @@ def files_config(tmp_path):
   return make
 
 
-@pytest.mark.parametrize('method', ['moda', 'moe'])
+@pytest.mark.parametrize(
+  'method', ['moda', pytest.param('moe', marks=pytest.mark.slow)]
+)
 def test_every_seed_has_its_own_draw_and_test_set(method, files_config):
   make_config = functools.partial(files_config, method=method)
   assert_equal_to_single_runs(make_config, None, devices=1)
@@ -162,6 +164,7 @@ def test_accuracy_is_the_mean_and_has_a_deviation(whole, caplog):
   assert f'target accuracy {shown} at the last step' in caplog.text
 
 
+@pytest.mark.slow
 def test_logged_metrics_are_means_over_the_seeds(whole, tmp_path):
   keys = ('loss', 'class/a', 'alpha/b', 'confident')
   logged = []
