@@ -37,7 +37,9 @@ def _rows(run: ReportedRun) -> list[tuple[str, ...]]:
   last = evaluated[-1]
   best = max(line[ACCURACY] for line in evaluated)
   shown = format_accuracy(last[ACCURACY], last.get(DEVIATION))
-  rows = [(name, shown, f'{100 * best:.2f} %', escape(_caution(run)))]
+  rows: list[tuple[str, ...]] = [
+    (name, shown, f'{100 * best:.2f} %', escape(_caution(run)))
+  ]
   prefix = f'{ACCURACY}/'
   for key, value in last.items():
     part = key.removeprefix(prefix)
