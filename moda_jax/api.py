@@ -18,7 +18,7 @@ from moda_jax.data.new_inputs import iter_new_images, prepare_new_inputs
 from moda_jax.errors import UserError
 from moda_jax.models.backbone import Backbone
 from moda_jax.objectives import metrics as names
-from moda_jax.training import loop, options
+from moda_jax.training import display, loop, options, own_arrays
 from moda_jax.training.backbone_file import find_backbone
 from moda_jax.training.checkpoints import guess_inputs, load_state
 from moda_jax.training.config_files import own_data_config
@@ -180,7 +180,8 @@ def train(
     workdir: the run's folder; the same call again resumes.
     data: whole domains in memory, instead of those that the config names.
   """
-  outcome = loop.train(config, workdir, data)
+  with display.show_log():
+    outcome = loop.train(config, workdir, data)
   experiment = outcome.experiment
   return Run(workdir, experiment.model, outcome.state, experiment)
 
@@ -208,8 +209,11 @@ def adapt(
 
   Args:
     data: the domains; see `moda_jax.data.in_memory.make_domain` for what their
-      arrays may be. Labels are whole numbers or names, matched by name across
-      domains; those of the target serve evaluation alone, and may be None.
+      arrays may be. A list of images of different sizes, or of paths, is
+      brought to `image_size`. Labels are whole numbers or names, in arrays,
+      lists or pandas' columns, matched by name across domains; those of the
+      target serve evaluation alone, and may be None. A dot in the name of a
+      domain becomes '_'.
     target: which of them is the target; the others are sources.
     workdir: the run's folder, as for the command line.
     **values: values of the config, such as `method='fm'` or `steps=1000`.
@@ -221,11 +225,12 @@ def adapt(
   >>> run.predict(images_t).argmax(axis=1)
   """
   config = own_data_config()
+  set_values(config, values)
+  data, target = own_arrays.to_plain(data, target, config.data.image_size)
   whole = in_memory.make_domains(data, target)
   config.data.datasets.update(dict.fromkeys(data, 'memory'))
   config.data.target = target
   config.data.sources = tuple(source.name for source in whole.sources)
-  set_values(config, values)
   if config.data.evaluate_on == 'test_split':
     raise UserError(
       "evaluate_on='test_split': arrays have no test split; use 'target' or "

@@ -74,6 +74,18 @@ def describe_command() -> str:
   return '\n'.join(lines)
 
 
+def in_notebook() -> bool:
+  """Says whether this is a notebook's kernel."""
+  ipython = sys.modules.get('IPython')
+  shell = ipython.get_ipython() if ipython is not None else None
+  return shell is not None and hasattr(shell, 'kernel')
+
+
+def is_watched() -> bool:
+  """Says whether what is printed goes to a terminal or a notebook."""
+  return in_notebook() or sys.stdout.isatty()
+
+
 def command_line() -> str:
   """Returns the command that runs, where it is one of ours; otherwise ''."""
   spec = getattr(sys.modules['__main__'], '__spec__', None)

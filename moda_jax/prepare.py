@@ -12,7 +12,6 @@ is named, with the way to get it. Exit status 2 if something is not prepared.
 import argparse
 import os
 import pathlib
-import sys
 import time
 from collections.abc import Sequence
 
@@ -166,8 +165,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     manual_dir = data_dir / 'downloads' / 'manual'
   elif not manual_dir.is_dir():
     raise UserError(f'--manual_dir={manual_dir} is not a folder.')
-  if not sys.stderr.isatty():
-    tfds.disable_progress_bar()
   every = options.what == 'all'
   groups = list(preparation.GROUPS) if every else [options.what]
   with preparation.lock(data_dir):

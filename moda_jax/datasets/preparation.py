@@ -8,11 +8,15 @@ import io
 import os
 import pathlib
 import shutil
+import sys
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import tensorflow_datasets as tfds
+import tqdm
 
-from moda_jax.datasets import manual
+from moda_jax import cli
+from moda_jax.datasets import checksums, manual
 from moda_jax.datasets.amazon_reviews import (
   amazon_reviews_dataset_builder as amazon_reviews,
 )
@@ -188,8 +192,38 @@ def make(
   for leftover in builder.data_path.parent.glob('incomplete.*'):
     shutil.rmtree(leftover)  # of a preparation that was killed
   config = tfds.download.DownloadConfig(manual_dir=manual_dir)
-  with contextlib.redirect_stdout(io.StringIO()):  # TFDS reports downloads
+  tfds.disable_progress_bar()  # it has one for each split and stage
+  with (
+    _show_examples(builder),
+    contextlib.redirect_stdout(io.StringIO()),  # TFDS reports downloads
+  ):
     builder.download_and_prepare(download_config=config)
+
+
+@contextlib.contextmanager
+def _show_examples(builder: tfds.core.DatasetBuilder) -> Iterator[None]:
+  """Shows one bar of all examples while the builder generates them."""
+  generate = builder._generate_examples
+  name = builder.info.full_name.rpartition('/')[0]
+  counts = checksums.ORIGINAL_COUNTS.get(name, {})
+  with tqdm.tqdm(
+    desc=name,
+    total=sum(counts.values()) or None,
+    unit=' examples',
+    file=sys.stderr,
+    disable=not (cli.in_notebook() or sys.stderr.isatty()),
+  ) as bar:
+
+    def count(*args: Any, **options: Any) -> Iterator[Any]:
+      for example in generate(*args, **options):
+        bar.update()
+        yield example
+
+    builder._generate_examples = count
+    try:
+      yield
+    finally:
+      del builder._generate_examples  # the class's own is left
 
 
 @contextlib.contextmanager

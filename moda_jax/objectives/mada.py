@@ -39,6 +39,8 @@ class Mada(Method):
   several are merged here.
   """
 
+  depends_on_length = True  # through λ
+
   def init(self, rng: jax.Array, x: jax.Array) -> tuple[Params, State]:
     """See the base class."""
     rng, head_rng = jax.random.split(rng)

@@ -54,6 +54,7 @@ class Method(abc.ABC):
     Options: the dataclass of the values that it reads from the config.
     batch_spec: what the batch carries.
     parts: the networks that the method has parameters of.
+    depends_on_length: whether its loss depends on `total_steps`.
     observe_sources: None, or `(params, state, batch, first) -> state`, which is
       shown all source examples before the method predicts, `first` being true
       for the first batch; `batch['source']['mask']` marks real examples.
@@ -62,6 +63,7 @@ class Method(abc.ABC):
   Options: ClassVar[type] = NoOptions
   batch_spec: ClassVar[BatchSpec] = BatchSpec()
   parts: ClassVar[tuple[str, ...]] = ('extractor', 'classifier')
+  depends_on_length: ClassVar[bool] = False
   observe_sources: Callable[..., State] | None = None
 
   def __init__(

@@ -20,6 +20,11 @@ class SingleSource(Method):
   copied: ClassVar[type[Method]]
 
   @property
+  def depends_on_length(self) -> bool:  # type: ignore[override]
+    """See the base class."""
+    return self.copied.depends_on_length
+
+  @property
   def predictors(self) -> tuple[str, ...]:
     """One copy per source."""
     return self.sources

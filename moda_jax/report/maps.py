@@ -67,11 +67,12 @@ def draw_map(
   figure = Figure(figsize=(WIDTH, 3.9), layout='constrained')
   axes = figure.subplots()
   short = max(map(len, styles)) <= _SHORT
+  of_point = np.asarray(members)
   for name, own in styles.items():
-    chosen = points[np.asarray(members) == name]
+    own_points = points[of_point == name]
     axes.scatter(
-      chosen[:, 0],
-      chosen[:, 1],
+      own_points[:, 0],
+      own_points[:, 1],
       s=34 if short else 15,
       color=own.colour,
       marker=f'${name}$' if short else own.marker,

@@ -29,6 +29,12 @@ def count_devices(batch_size: int, wanted: int | None = None) -> int:
   return devices
 
 
+def describe_devices(devices: int) -> str:
+  """Names the devices in use, such as `4 × NVIDIA A100`."""
+  kind = jax.local_devices()[0].device_kind
+  return f'{devices} × {kind.upper() if kind == "cpu" else kind}'
+
+
 def axis_name(devices: int) -> str | None:
   """Returns the name of the mapped axis; None on a single device."""
   return AXIS if devices > 1 else None

@@ -41,6 +41,7 @@ class Experiment:
     domains: the data, of the first seed.
     backbone: the fixed network whose features are trained on, if there is one.
     origins: what serves each domain, and what weights training starts from.
+    epoch_steps: how many steps go through the largest domain once.
     total_steps: the length of training.
     initial_state: the state before the first step.
     train_step: `(state, batch) -> (state, metrics)`, compiled; the state given
@@ -75,6 +76,7 @@ class Experiment:
     self.domains = domains[0]
     _warn_of_target_labels(self.domains, config, spec.target_labels)
     epoch = batches.epoch_steps(self.domains, spec, config.data.batch_size)
+    self.epoch_steps = epoch
     self.total_steps = settings.run.steps or settings.run.epochs * epoch
     self.model = self._create_model()
     self.origins = self.domains.describe()
@@ -90,6 +92,16 @@ class Experiment:
   def method(self) -> Any:
     """The model's method."""
     return self.model.method
+
+  @property
+  def depends_on_length(self) -> str:
+    """What would have gone otherwise in a longer run; '' if nothing."""
+    schedule = self.model.settings.optimizer.schedule
+    if schedule != 'constant':
+      return f'the schedule {schedule!r}'
+    if self.method.depends_on_length:
+      return f'the method {self.config.objective.method!r}'
+    return ''
 
   @property
   def images_per_step(self) -> int:

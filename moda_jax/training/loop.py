@@ -12,9 +12,10 @@ import ml_collections
 
 from moda_jax.data.domains import Domains
 from moda_jax.errors import Interrupted, NonFiniteError, UserError
-from moda_jax.training import options
+from moda_jax.training import display, options
 from moda_jax.training.backbone_file import keep_backbone
 from moda_jax.training.compilation_cache import use_compilation_cache
+from moda_jax.training.devices import describe_devices
 from moda_jax.training.evaluation import ACCURACY, DEVIATION, seed_accuracy
 from moda_jax.training.experiment import Experiment
 from moda_jax.training.interruption import catch_signals
@@ -118,7 +119,7 @@ def open_folder(
   record = to_record(
     experiment.config, experiment.origins, experiment.model.inputs
   )
-  return RunFolder(workdir, record)
+  return RunFolder(workdir, record, experiment.depends_on_length)
 
 
 def _select_seeds(
@@ -214,22 +215,68 @@ def _run(
   stop: threading.Event,
   on_log: OnLog | None,
 ) -> TrainState:
-  run, total = experiment.config.run, experiment.total_steps
+  total = experiment.total_steps
   state = folder.restore(experiment.initial_state)
   start = int(state.step)
+  _refuse_shorter(start, experiment, folder)
+  folder.write_record()
   folder.forget_metrics_after(start)
-  buffer = MetricsBuffer()
-  progress = Progress(
-    experiment.method, start, total, experiment.images_per_step
+  _announce(experiment, start)
+  with display.open_bar(total) as bar:
+    images = experiment.images_per_step
+    progress = Progress(experiment.method, start, total, images, bar)
+    return _take_steps(experiment, folder, state, progress, stop, on_log)
+
+
+def _refuse_shorter(
+  start: int, experiment: Experiment, folder: RunFolder
+) -> None:
+  if start > experiment.total_steps:
+    raise UserError(
+      f"--workdir='{folder.path}' holds a run that is at step {start} already, "
+      f'beyond the last one, {experiment.total_steps}. A shorter run needs a '
+      'folder of its own.'
+    )
+
+
+def _announce(experiment: Experiment, start: int) -> None:
+  """Says what is about to be trained, before anything takes long."""
+  total, epoch = experiment.total_steps, experiment.epoch_steps
+  if start == total:
+    return
+  _log.info(
+    'training on %s from step %d to %d: %.1f epochs of %d steps, %d examples '
+    'in each step',
+    describe_devices(experiment.devices),
+    start,
+    total,
+    (total - start) / epoch,
+    epoch,
+    experiment.images_per_step,
   )
+  _log.info('compiling …')
+
+
+def _take_steps(
+  experiment: Experiment,
+  folder: RunFolder,
+  state: TrainState,
+  progress: Progress,
+  stop: threading.Event,
+  on_log: OnLog | None,
+) -> TrainState:
+  run, total = experiment.config.run, experiment.total_steps
+  start, buffer = int(state.step), MetricsBuffer()
   for step, batch in enumerate(experiment.make_batches(start), start + 1):
     state, metrics = experiment.train_step(state, batch)
     buffer.add(step, metrics)
     stopping = stop.is_set()  # looked at once: it may be set at any moment
     evaluating = step % run.eval_every == 0 or step == total
     saving = step % run.checkpoint_every == 0 or step == total or stopping
+    logging_now = step % run.log_every == 0 or evaluating or saving
+    progress.advance(step, metrics, reported=logging_now)
     # Nothing is saved that was not seen to be finite.
-    if step % run.log_every == 0 or evaluating or saving:
+    if logging_now:
       averages = _average(buffer, folder) | progress.measure(step)
       if evaluating or saving:  # what is saved must be fit to predict with
         state = experiment.evaluator.observe_sources(state)

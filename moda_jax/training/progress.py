@@ -12,6 +12,7 @@ from moda_jax.errors import NonFiniteError
 from moda_jax.objectives import metrics as names
 from moda_jax.objectives.method import Method
 from moda_jax.training.devices import STEPS_UNDER_WAY
+from moda_jax.training.display import Bar
 from moda_jax.training.evaluation import ACCURACY, DEVIATION
 
 _log = logging.getLogger(__name__)
@@ -61,42 +62,94 @@ def _check_finite(step: int, metrics: dict[str, Any]) -> None:
     raise NonFiniteError(f'Not finite at step {step}: {values}.')
 
 
+_FIRST, _EARLY = 1, 10  # steps of this process that are told of
+
+
 class Progress:
-  """Measures speed, writes the progress line, passes on a method's warning."""
+  """Measures speed, writes the progress line, passes on a method's warning.
+
+  The first step, for which programs are compiled, is not part of the speed.
+  """
 
   def __init__(
-    self, method: Method, step: int, total_steps: int, images_per_step: int
+    self,
+    method: Method,
+    step: int,
+    total_steps: int,
+    images_per_step: int,
+    bar: Bar | None = None,
   ):
     self._method = method
-    self._step = step
+    self._start = self._step = step
     self._total = total_steps
     self._images = images_per_step
+    self._bar = bar or Bar(total_steps, shown=False)
     self._since = time.monotonic()
+    self._rate = 0.0
     self._warned = False
+
+  def advance(
+    self, step: int, metrics: dict[str, jax.Array], reported: bool
+  ) -> None:
+    """Counts a step; tells of the first and the tenth.
+
+    Args:
+      step: that has been taken.
+      metrics: of the step, on the device.
+      reported: whether a line is logged of it anyway.
+    """
+    taken = step - self._start
+    if taken == _FIRST or (taken == _EARLY and not reported):
+      # Waits for the step: nothing else tells when it has been taken.
+      fetched = jax.device_get(metrics)
+      values = {name: float(np.mean(x)) for name, x in fetched.items()}
+      values |= self.measure(step)
+      if not reported:
+        self._log_line(step, values)
+      self.resume()
+    self._bar.advance(step)
 
   def measure(self, step: int) -> dict[str, float]:
     """Returns the speed since the last measure, by name."""
     seconds = max(time.monotonic() - self._since, 1e-9)
-    rate = (step - self._step) / seconds
+    if step > self._step:  # else it has been measured already
+      self._rate = (step - self._step) / seconds
     self._step = step
-    return {STEPS_PER_SECOND: rate, IMAGES_PER_SECOND: rate * self._images}
+    return {
+      STEPS_PER_SECOND: self._rate,
+      IMAGES_PER_SECOND: self._rate * self._images,
+    }
 
   def resume(self) -> None:
     """Begins to measure again: what passed since the measure does not count."""
     self._since = time.monotonic()
 
   def report(self, step: int, metrics: dict[str, float]) -> None:
-    """Logs the line for `metrics`, speed and time left included."""
-    _log.info(
-      '%s  %.0f images/s  ETA %s',
-      progress_line(self._method, step, self._total, metrics),
-      metrics[IMAGES_PER_SECOND],
-      format_duration((self._total - step) / metrics[STEPS_PER_SECOND]),
-    )
+    """Logs the line for `metrics`, speed and time left included.
+
+    Where there is a bar, the line is put behind it, and only those with an
+    accuracy are kept.
+    """
+    line = progress_line(self._method, step, self._total, metrics)
+    self._bar.describe(line.split('  ', 1)[1])
+    if ACCURACY in metrics or not self._bar.is_shown:
+      self._log_line(step, metrics)
     warning = '' if self._warned else self._method.find_trouble(metrics)
     if warning:
       self._warned = True
       _log.warning('%s', warning)
+
+  def _log_line(self, step: int, metrics: dict[str, float]) -> None:
+    line = progress_line(self._method, step, self._total, metrics)
+    rate = metrics[STEPS_PER_SECOND]
+    if step - self._start == _FIRST:
+      taken = format_duration(1 / rate)
+      _log.info('%s  compiled and taken in %s', line, taken)
+      return
+    left = format_duration((self._total - step) / rate)
+    _log.info(
+      '%s  %.0f images/s  ETA %s', line, metrics[IMAGES_PER_SECOND], left
+    )
 
 
 def progress_line(

@@ -25,7 +25,14 @@ _NOT_COMPARED = (
   'run.compilation_cache',
   'record.version',
   'record.command',
+  # When something is said, saved or evaluated, and how: not what is trained.
+  'run.log_every',
+  'run.eval_every',
+  'run.checkpoint_every',
+  'run.eval_batch_size',
 )
+_SEARCH = 'search.'  # ranges for searches, which no run reads
+_LENGTH = ('run.steps', 'run.epochs')
 
 
 class Recorded(NamedTuple):
@@ -64,16 +71,42 @@ def _to_values(inputs: Inputs) -> dict[str, Any]:
   return values
 
 
-def find_differences(found: dict[str, Any], now: dict[str, Any]) -> list[str]:
-  """Returns a line for each value in which two recorded configs differ."""
+def find_differences(
+  found: dict[str, Any], now: dict[str, Any], depends_on_length: str = ''
+) -> list[str]:
+  """Returns a line for each value in which two recorded configs differ.
+
+  What cannot change the result so far is not compared: a run may be extended,
+  and how often it is logged, evaluated and saved may change. A value that the
+  record lacks, because the option is newer, counts as its default.
+
+  Args:
+    found: what the folder has.
+    now: what is to be trained.
+    depends_on_length: why the run cannot be extended, if it cannot.
+  """
   there, here = flatten(found), flatten(now)
-  return [
-    f'{key}: {there.get(key, _MISSING)!r} there, '
-    f'{here.get(key, _MISSING)!r} now'
-    for key in sorted(there | here)
-    if there.get(key, _MISSING) != here.get(key, _MISSING)
-    and key not in _NOT_COMPARED
-  ]
+  later = _find_defaults()
+  lines = []
+  for key in sorted(there | here):
+    before = there.get(key, later.get(key, _MISSING))
+    after = here.get(key, _MISSING)
+    if before == after or key in _NOT_COMPARED or key.startswith(_SEARCH):
+      continue
+    if key in _LENGTH and not depends_on_length:
+      continue
+    line = f'{key}: {before!r} there, {after!r} now'
+    if key in _LENGTH:
+      line += f' ({depends_on_length} depends on the length)'
+    lines.append(line)
+  return lines
+
+
+def _find_defaults() -> dict[str, Any]:
+  """Returns what a record means that lacks a value, by full name."""
+  sections = json.loads(options.base_config().to_json())
+  inputs = {f'record.inputs.{k}': v for k, v in Inputs._field_defaults.items()}
+  return json.loads(json.dumps(flatten(sections) | inputs))
 
 
 def flatten(values: dict[str, Any], prefix: str = '') -> dict[str, Any]:

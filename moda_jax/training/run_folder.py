@@ -24,32 +24,37 @@ class RunFolder:
   folder belongs to one config: another one is refused.
   """
 
-  def __init__(self, path: str | os.PathLike, record: dict[str, Any]):
+  def __init__(
+    self,
+    path: str | os.PathLike,
+    record: dict[str, Any],
+    depends_on_length: str = '',
+  ):
     """Opens or makes the folder; refuses one of another config or data.
 
     Args:
       path: the folder.
       record: what the run is, see `recorded.to_record`.
+      depends_on_length: what keeps the run from being extended, if anything.
     """
     if not os.fspath(path):
       raise UserError("--workdir='' does not name a folder.")
     self.path = pathlib.Path(path).absolute()
     self._record = record
-    self._claim(record)
+    self._claim(record, depends_on_length)
     self._metrics_path = self.path / 'metrics.jsonl'
     # Made when there is something to write.
     self._events: metric_writers.AsyncWriter | None = None
     self.checkpoints = Checkpoints(self.path)
 
-  def _claim(self, record: dict[str, Any]) -> None:
+  def _claim(self, record: dict[str, Any], depends_on_length: str) -> None:
     path = self.path / 'config.json'
     try:
       self.path.mkdir(parents=True, exist_ok=True)
       if not path.exists():
         if any(self.path.glob('checkpoints/*')):
           raise ValueError('it has checkpoints, but no config.json')
-        with write_whole(path) as file:
-          file.write(json.dumps(record, indent=2) + '\n')
+        self.write_record()
       if not os.access(self.path, os.W_OK):
         raise PermissionError(f'no right to write to {self.path}')
       found = json.loads(path.read_text())
@@ -60,12 +65,28 @@ class RunFolder:
         f"--workdir='{self.path}' cannot be used: {error}. It must be a folder "
         'that can be written to, new or of an earlier run.'
       ) from error
-    differing = find_differences(found, record)
+    if not record['record'].get('command'):  # resumed from Python
+      record['record']['command'] = found.get('record', {}).get('command', '')
+    differing = find_differences(found, record, depends_on_length)
     if differing:
       raise UserError(
-        f"--workdir='{self.path}' holds a run of another config; choose "
-        'another folder. They differ in\n  ' + '\n  '.join(differing)
+        f"--workdir='{self.path}' holds a run of another config. They differ "
+        'in\n  '
+        + '\n  '.join(differing)
+        + f"\nTo train this one beside it: --workdir='{self._find_free()}'."
       )
+
+  def _find_free(self) -> pathlib.Path:
+    """Returns the name of a folder that is not there yet."""
+    number = 2
+    while (free := self.path.with_name(f'{self.path.name}_{number}')).exists():
+      number += 1
+    return free
+
+  def write_record(self) -> None:
+    """Records what the run is now: an extended one has another length."""
+    with write_whole(self.path / 'config.json') as file:
+      file.write(json.dumps(self._record, indent=2) + '\n')
 
   def restore(self, state: TrainState) -> TrainState:
     """Returns the last checkpoint, or `state` where there is none."""
