@@ -6,6 +6,7 @@ import os
 import pathlib
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -209,7 +210,7 @@ def _run(
   state = folder.restore(experiment.initial_state)
   start = int(state.step)
   folder.forget_metrics_after(start)
-  buffer = MetricsBuffer()
+  buffer, saved = MetricsBuffer(), time.monotonic()
   progress = Progress(
     experiment.method, start, total, experiment.images_per_step
   )
@@ -219,6 +220,7 @@ def _run(
     stopping = stop.is_set()  # looked at once: it may be set at any moment
     evaluating = step % run.eval_every == 0 or step == total
     saving = step % run.checkpoint_every == 0 or step == total or stopping
+    saving |= 0 < 60 * run.checkpoint_minutes < time.monotonic() - saved
     # Nothing is saved that was not seen to be finite.
     if step % run.log_every == 0 or evaluating or saving:
       averages = _average(buffer, folder) | progress.measure(step)
@@ -231,6 +233,7 @@ def _run(
       progress.resume()
     if saving:
       folder.save(state, step)
+      saved = time.monotonic()
     if stopping:
       raise _interrupted(step, experiment, folder)
   return state

@@ -22,6 +22,7 @@ _NOT_COMPARED = (
   'network.pretrained',
   'network.feature_cache',
   'run.compilation_cache',
+  'run.checkpoint_minutes',
   'record.version',
 )
 
