@@ -8,8 +8,6 @@ the third, and a remark: 'unsure' where the class is less probable than
 --threshold, or why a file could not be read. Training data is not read.
 """
 
-import pathlib
-
 from absl import flags
 
 from moda_jax import cli
@@ -25,18 +23,14 @@ _THRESHOLD = flags.DEFINE_float(
 
 def main() -> None:
   """Labels what the flags name."""
-  for flag in (_WORKDIR, _IMAGES):
-    if flag.value is None:
-      raise UserError(f'--{flag.name} must be given; see --help.')
+  workdir, images = _WORKDIR.value, _IMAGES.value
+  if workdir is None or images is None:
+    missing = 'workdir' if workdir is None else 'images'
+    raise UserError(f'--{missing} must be given; see --help.')
   # The heavy imports wait until the flags are known to be there.
   from moda_jax.api import load
 
-  run = load(_WORKDIR.value)
-  print(
-    run.label(
-      pathlib.Path(_IMAGES.value), pathlib.Path(_OUT.value), _THRESHOLD.value
-    )
-  )
+  print(load(workdir).label(images, _OUT.value, _THRESHOLD.value))
 
 
 if __name__ == '__main__':

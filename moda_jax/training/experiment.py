@@ -126,7 +126,7 @@ class Experiment:
   def _compile(self, domains: Sequence[Domains]) -> None:
     """Makes the first state and the compiled functions, for all seeds."""
     seeds = self.model.seeds
-    examples = ()
+    examples: Sequence[Any] = ()
     if not self.method.networks.takes_images:
       examples = [some_rows(own) for own in domains]
     state, tx = self.model.create_state(examples)
