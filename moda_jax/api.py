@@ -18,7 +18,13 @@ from moda_jax.data.new_inputs import iter_new_images, prepare_new_inputs
 from moda_jax.errors import UserError
 from moda_jax.models.backbone import Backbone
 from moda_jax.objectives import metrics as names
-from moda_jax.training import display, loop, options, own_arrays
+from moda_jax.training import (
+  display,
+  labelling,
+  loop,
+  options,
+  own_arrays,
+)
 from moda_jax.training.backbone_file import find_backbone
 from moda_jax.training.checkpoints import guess_inputs, load_state
 from moda_jax.training.config_files import own_data_config
@@ -98,6 +104,31 @@ class Run:
       prepared = prepare_new_inputs(inputs, takes.shape, takes.padded)
     return self._model.predict_all(self._state, prepared)
 
+  def label(
+    self,
+    images: str | os.PathLike,
+    out: str | os.PathLike,
+    threshold: float = 0.5,
+  ) -> str:
+    """Writes a table of the pictures in a folder; returns a line about it.
+
+    Args:
+      images: a folder, searched with all folders within it, or one picture.
+      out: the `.csv` to write, with the columns of `labelling.HEADER`.
+      threshold: below this probability the remark on a picture is 'unsure'.
+    """
+    out = pathlib.Path(out)
+    labelling.check_flags(out, threshold)
+    if not self.takes_images:
+      raise UserError(
+        f'{self.workdir} was trained on rows of features, not on pictures; '
+        'moda_jax.load(…).predict takes such rows.'
+      )
+    files = labelling.find_pictures(pathlib.Path(images).expanduser())
+    return labelling.label_pictures(
+      self.predict, self.classes, files, out, threshold
+    )
+
   @functools.cached_property
   def _backbone(self) -> Backbone:
     if self._experiment is not None and self._experiment.backbone is not None:
@@ -105,6 +136,12 @@ class Run:
     weights = read_recorded(self.workdir).origins['weights']
     path = self.config.network.pretrained
     return find_backbone(self.workdir, path, weights)
+
+  @property
+  def takes_images(self) -> bool:
+    """Whether `predict` takes images rather than rows of features."""
+    inputs = self._model.inputs
+    return inputs.are_images or inputs.picture_size > 0
 
   def _lines(self) -> list[dict[str, float]]:
     """What was logged up to the state's step."""

@@ -6,6 +6,8 @@ from typing import Any
 from moda_jax.config import not_allowed, option
 from moda_jax.errors import UserError
 
+FIT = -1  # what a value is until the data is known
+
 
 @dataclasses.dataclass(frozen=True)
 class DataOptions:
@@ -21,7 +23,8 @@ class DataOptions:
     samples: how many training examples are drawn from each domain; 0 takes all.
     evaluate_on: the target's 'test_split', its training examples themselves
       ('target'), or those that were not drawn ('undrawn').
-    image_size: what images are brought to; 0 takes them as they are.
+    image_size: what images are brought to; 0 takes them as they are, −1 fits
+      it to the network.
     features: how rows are weighted: 'counts' takes them as they are, 'tfidf'
       weights sparse counts of words.
     batch_size: examples of each domain in a mini-batch.
@@ -35,7 +38,7 @@ class DataOptions:
   evaluate_on: str = option(
     'test_split', choices=('test_split', 'target', 'undrawn')
   )
-  image_size: int = option(0, least=0)
+  image_size: int = option(0, least=FIT)
   features: str = option('counts', choices=('counts', 'tfidf'))
   batch_size: int = option(8, least=1)
 

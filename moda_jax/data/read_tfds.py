@@ -114,7 +114,7 @@ def _read_sparse(
 def _read_one_by_one(
   builder: tfds.core.DatasetBuilder, split: str, size: int
 ) -> tuple[np.ndarray, np.ndarray]:
-  if not size:
+  if size <= 0:
     raise UserError(
       f'The images of {builder.info.full_name} differ in size: set '
       'config.data.image_size to bring them to one size.'

@@ -4,6 +4,7 @@
 the networks.
 """
 
+from moda_jax.models.auto import AutoOptions
 from moda_jax.models.digits import DigitsOptions
 from moda_jax.models.features import FeaturesOptions
 from moda_jax.models.mlp import MlpOptions
@@ -17,4 +18,5 @@ NETWORKS: dict[str, type[NetworkOptions]] = {
   'resnet50': ResNet50Options,
   'mlp': MlpOptions,
   'features': FeaturesOptions,
+  'auto': AutoOptions,
 }

@@ -2,6 +2,7 @@
 
 import functools
 import pathlib
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -64,8 +65,9 @@ class Backbone:
     extractor, stage4 = resnet.Extractor(design), resnet.Stage(4, design)
 
     def apply(variables: dict, pictures: jax.Array) -> jax.Array:
-      x = pictures.astype(jnp.float32) / 255
-      x = jnp.asarray(extractor.apply(variables['extractor'], x))
-      return pooled(jnp.asarray(stage4.apply(variables['stage4'], x, False)))
+      x: Any = pictures.astype(jnp.float32) / 255
+      x = extractor.apply(variables['extractor'], x)
+      x = stage4.apply(variables['stage4'], x, False)
+      return pooled(x)
 
     return jax.jit(apply)

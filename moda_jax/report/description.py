@@ -16,6 +16,7 @@ from moda_jax.data.views import Views
 from moda_jax.errors import UserError
 from moda_jax.report import data_plots
 from moda_jax.training import options
+from moda_jax.training.fitting import fit_network
 
 _SAMPLES = 10
 _BAR = 40  # characters of the longest bar
@@ -63,7 +64,9 @@ def _load_whole(config: ml_collections.ConfigDict) -> Domains:
   whole.data.samples = 0
   if whole.data.evaluate_on == 'undrawn':
     whole.data.evaluate_on = 'target'
-  return match_classes(load.load_domains(whole))
+  opened = load.open_domains(whole)
+  (made,) = load.load_for_each([fit_network(whole, opened)], opened)
+  return match_classes(made)
 
 
 def _table(config: ml_collections.ConfigDict, domains: Domains) -> str:

@@ -23,7 +23,7 @@ def keep_backbone(workdir: str | os.PathLike, backbone: Backbone) -> None:
   if path.exists():
     return
   with contextlib.suppress(OSError):  # another disk, or no such links
-    os.link(backbone.path, path)
+    os.link(backbone.path.resolve(), path)  # not a link to a link
     return
   try:
     with backbone.path.open('rb') as source, write_whole(path, 'wb') as copy:

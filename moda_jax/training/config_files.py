@@ -8,6 +8,7 @@ import ml_collections
 
 import moda_jax
 from moda_jax import config as config_lib
+from moda_jax.data.options import FIT
 from moda_jax.errors import UserError
 from moda_jax.training import options
 
@@ -75,18 +76,20 @@ def apply_path_argument(
 
 
 def own_data_config() -> ml_collections.ConfigDict:
-  """Returns values for pictures of any kind, evaluated on the target itself.
+  """Returns values for data of any kind, evaluated on the target itself.
 
-  The digits network at 32 × 32 is what a CPU can train; the views are those
-  of the paper's photographs.
+  Network, size of pictures and lengths are left open, see `fitting`; the views
+  are those of the paper's photographs.
   """
   config = base_config()
   config.experiment = 'own data'
-  config.network.name = 'digits'
-  config.data.image_size = 32
+  config.network.name = 'auto'
+  config.data.image_size = FIT
   config.data.evaluate_on = 'target'
   config.views.weak_flip = True
-  config.run.epochs = 30
+  run = config.run
+  run.steps = FIT
+  run.log_every = run.eval_every = run.checkpoint_every = 0
   config.optimizer.learning_rate = 0.3
   # ResNet's own layers, if it is chosen, are pretrained.
   config.optimizer.rate_multipliers = (

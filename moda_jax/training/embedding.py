@@ -101,7 +101,10 @@ def embed(pictures: Pictures, embedding: Embedding, name: str) -> np.ndarray:
   """Returns the features of pictures, `[N, views, F]`."""
   chunks = list(_chunks(len(pictures)))
   keys = [_fingerprints(pictures, places, embedding) for places in chunks]
-  found = [[_load(embedding, key) for key in own] for own in keys]
+  found = [
+    [_load(embedding, key, len(places)) for key in own]
+    for places, own in zip(chunks, keys, strict=True)
+  ]
   count = sum(
     len(places)
     for places, own in zip(chunks, found, strict=True)
@@ -152,13 +155,12 @@ def _compute(
   bar: '_Bar',
 ) -> np.ndarray:
   """Computes the views that are not found; returns all, `[n, views, F]`."""
-  whole = [r for r in found if r is not None and len(r) == len(places)]
-  if len(whole) == len(found):
-    return np.stack(whole, axis=1)
-  read = pictures.read(places, embedding.size)
-  views = []
+  views = [rows for rows in found if rows is not None]
+  if len(views) == len(keys):
+    return np.stack(views, axis=1)
+  read, views = pictures.read(places, embedding.size), []
   for view, (key, rows) in enumerate(zip(keys, found, strict=True)):
-    if rows is None or len(rows) != len(places):
+    if rows is None:
       rows = embedding.backbone(embedding.make_view(read, view, key))
       _save(embedding, key, rows)
       bar.update(len(places))
@@ -166,15 +168,15 @@ def _compute(
   return np.stack(views, axis=1)
 
 
-def _load(embedding: Embedding, key: str) -> np.ndarray | None:
-  """Returns kept features; None where there are none, or a damaged file."""
+def _load(embedding: Embedding, key: str, count: int) -> np.ndarray | None:
+  """Returns the features of `count` pictures; None without a sound file."""
   if embedding.cache is None:
     return None
   try:
     rows = np.load(embedding.cache / f'{key}.npy', allow_pickle=False)
   except (OSError, ValueError, EOFError):
     return None
-  is_sound = rows.ndim == 2 and rows.shape[1] == embedding.backbone.features
+  is_sound = rows.shape == (count, embedding.backbone.features)
   return rows if is_sound and rows.dtype == np.float32 else None
 
 

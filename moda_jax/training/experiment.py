@@ -21,6 +21,7 @@ from moda_jax.training import devices as devices_lib
 from moda_jax.training import options, several_seeds
 from moda_jax.training.embedding import Embedding, embed_domains
 from moda_jax.training.evaluation import Evaluator
+from moda_jax.training.fitting import fit_length, fit_network
 from moda_jax.training.model import Inputs, Model
 from moda_jax.training.train_step import TrainState
 
@@ -35,7 +36,7 @@ class Experiment:
   one's.
 
   Attributes:
-    config: checked, with nothing that is not read.
+    config: checked, with nothing left open and nothing that is not read.
     model: the method and its predictions.
     devices: how many share a batch.
     domains: the data, of the first seed.
@@ -62,12 +63,14 @@ class Experiment:
       data: whole domains in memory, instead of those that the config names.
       devices: how many to use; all of them by default.
     """
+    options.check(config)
+    whole = open_domains(config) if data is None else data
+    config = fit_network(config, whole)
     settings = options.check(config)
     self.config = config = options.prune(config)
     spec = METHODS[config.objective.method].batch_spec
     self.devices = devices_lib.count_devices(config.data.batch_size, devices)
     configs = options.split_seeds(config)
-    whole = open_domains(config) if data is None else data
     self.backbone = None
     if isinstance(settings.network, FeaturesOptions):
       self.backbone = settings.network.load_backbone()
@@ -77,7 +80,7 @@ class Experiment:
     _warn_of_target_labels(self.domains, config, spec.target_labels)
     epoch = batches.epoch_steps(self.domains, spec, config.data.batch_size)
     self.epoch_steps = epoch
-    self.total_steps = settings.run.steps or settings.run.epochs * epoch
+    self.total_steps = fit_length(config, epoch)
     self.model = self._create_model()
     self.origins = self.domains.describe()
     if self.backbone is not None:

@@ -5,6 +5,7 @@ import logging
 import os
 import pathlib
 import threading
+import time
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -267,12 +268,16 @@ def _take_steps(
 ) -> TrainState:
   run, total = experiment.config.run, experiment.total_steps
   start, buffer = int(state.step), MetricsBuffer()
+  saved = time.monotonic()
   for step, batch in enumerate(experiment.make_batches(start), start + 1):
     state, metrics = experiment.train_step(state, batch)
     buffer.add(step, metrics)
     stopping = stop.is_set()  # looked at once: it may be set at any moment
     evaluating = step % run.eval_every == 0 or step == total
     saving = step % run.checkpoint_every == 0 or step == total or stopping
+    # At a line of metrics, so that the lines do not depend on the clock.
+    if step % run.log_every == 0:
+      saving |= 0 < 60 * run.checkpoint_minutes < time.monotonic() - saved
     logging_now = step % run.log_every == 0 or evaluating or saving
     progress.advance(step, metrics, reported=logging_now)
     # Nothing is saved that was not seen to be finite.
@@ -289,6 +294,7 @@ def _take_steps(
       progress.resume()
     if saving:
       folder.save(state, step)
+      saved = time.monotonic()
     if stopping:
       raise _interrupted(step, experiment, folder)
   return state

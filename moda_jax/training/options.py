@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import ml_collections
 
 from moda_jax.config import SECTIONS, defaults, option, read_section
-from moda_jax.data.options import DataOptions, ViewOptions
+from moda_jax.data.options import FIT, DataOptions, ViewOptions
 from moda_jax.errors import UserError
 from moda_jax.models import NETWORKS
 from moda_jax.models.networks import NetworkOptions
@@ -23,10 +23,13 @@ class RunOptions:
     seed: of every random draw.
     seeds: how many runs train side by side, from `seed` on.
     epochs: how many times the largest domain is gone through.
-    steps: the length in steps, instead of epochs.
-    log_every: steps between two lines of metrics.
+    steps: the length in steps, instead of epochs; −1 fits it to the data.
+    log_every: steps between two lines of metrics; 0 fits this and the next two
+      to the length.
     eval_every: steps between two evaluations.
     checkpoint_every: steps between two checkpoints.
+    checkpoint_minutes: the longest time between two, as far as lines of
+      metrics come as often; 0 saves by steps alone.
     eval_batch_size: examples at a time when evaluating and predicting, at
       most: of images as many as 512 of 32 × 32 have pixels.
     compilation_cache: the folder that compiled programs are kept in for the
@@ -36,18 +39,20 @@ class RunOptions:
   seed: int = option(0, least=0)
   seeds: int = option(1, least=1)
   epochs: int = option(0, least=0)
-  steps: int = option(0, least=0)
-  log_every: int = option(100, least=1)
-  eval_every: int = option(1000, least=1)
-  checkpoint_every: int = option(1000, least=1)
+  steps: int = option(0, least=FIT)
+  log_every: int = option(100, least=0)
+  eval_every: int = option(1000, least=0)
+  checkpoint_every: int = option(1000, least=0)
+  checkpoint_minutes: float = option(10.0, least=0)
   eval_batch_size: int = option(500, least=1)
   compilation_cache: str = option('auto')
 
   def __post_init__(self):
-    if (self.epochs > 0) == (self.steps > 0):
+    if (self.epochs > 0) == (self.steps != 0):
       raise UserError(
         f'config.run.epochs = {self.epochs} and config.run.steps = '
-        f'{self.steps}: exactly one of them must be above 0.'
+        f'{self.steps}: exactly one of them must be above 0, or steps −1, '
+        'which fits the length to the data.'
       )
 
 

@@ -23,6 +23,7 @@ _NOT_COMPARED = (
   'network.pretrained',
   'network.feature_cache',
   'run.compilation_cache',
+  'run.checkpoint_minutes',
   'record.version',
   'record.command',
   # When something is said, saved or evaluated, and how: not what is trained.

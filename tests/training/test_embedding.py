@@ -262,6 +262,17 @@ def test_pictures_to_predictions_from_the_folder_alone(
     moda_jax.load(workdir).predict(files)
 
 
+def test_weights_behind_a_link_are_kept_themselves(tmp_path):
+  (tmp_path / 'w.npz').write_bytes(b'weights')
+  (tmp_path / 'link.npz').symlink_to('w.npz')
+  (tmp_path / 'run').mkdir()
+  backbone = FakeBackbone(tmp_path / 'link.npz')
+  backbone_file.keep_backbone(tmp_path / 'run', backbone)
+  (tmp_path / 'link.npz').unlink()
+  (tmp_path / 'w.npz').unlink()
+  assert (tmp_path / 'run' / 'backbone.npz').read_bytes() == b'weights'
+
+
 def test_weights_are_copied_where_they_cannot_be_linked(tmp_path, monkeypatch):
   (tmp_path / 'w.npz').write_bytes(b'weights')
 
