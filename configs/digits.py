@@ -43,6 +43,7 @@ def get_config(argument: str = 'mnistm') -> ml_collections.ConfigDict:
   config.search.mu_d = (1e-4, 1.0)
   config.search.mu_s = (1e-5, 1.0)
   config.search.mu_c = (1e-2, 1.0)
+  config.search.epochs = (10, 20, 30, 40, 50, 60)
   config.views.randaugment_exclude = (
     'FlipX',
   )  # does not preserve a digit's label

@@ -47,6 +47,7 @@ def office31_config() -> ml_collections.ConfigDict:
   config.objective.update(mu_d=1e-2, mu_s=1e-2, mu_c=0.1)
   config.search.mu_d = (1e-4, 1.0)
   config.search.mu_c = (1e-2, 1.0)
+  config.search.epochs = tuple(range(10, 61, 5))
   config.views.weak_flip = True
   config.data.batch_size = 8
   config.run.epochs = 15

@@ -40,6 +40,7 @@ def get_config(argument: str = 'books') -> ml_collections.ConfigDict:
   config.search.mu_d = (1e-4, 1.0)
   config.search.mu_s = (1e-6, 1e-1)
   config.search.mu_c = (1e-2, 1.0)
+  config.search.epochs = tuple(range(5, 41, 5))
   config.data.batch_size = 20
   config.run.epochs = 15
   config.optimizer.learning_rate = 1.0

@@ -5,8 +5,9 @@ r"""Trains what a config describes, evaluates it, or predicts with it.
     --workdir=runs/svhn
 
 The same command again resumes. A config is a name (see --list) or a file; after
-the colon come its target and key=value pairs. Any value can be set by a flag
-with its full name too, such as --config.objective.mu_s=0.4.
+the colon come its target and key=value pairs; values=FILE takes those that
+experiments.search has chosen. Any value can be set by a flag with its full name
+too, such as --config.objective.mu_s=0.4.
 """
 
 from absl import flags

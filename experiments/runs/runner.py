@@ -13,7 +13,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+import types
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from experiments.runs import records
@@ -30,7 +31,7 @@ class Slot(NamedTuple):
   """
 
   cores: tuple[int, ...] = ()
-  environment: dict[str, str] = {}
+  environment: Mapping[str, str] = types.MappingProxyType({})
 
 
 def find_slots(jobs: int = 0) -> list[Slot]:
@@ -93,7 +94,7 @@ def run_process(
       [sys.executable, '-m', *command],
       stdout=file,
       stderr=subprocess.STDOUT,
-      env=os.environ | slot.environment,
+      env={**os.environ, **slot.environment},
     )
     if slot.cores and hasattr(os, 'sched_setaffinity'):
       # Long before the interpreter has started: its threads inherit it.
@@ -116,8 +117,8 @@ def train_missing(
   """Trains what a file of results lacks, and appends a line for each run.
 
   A run that fails leaves the others alone; all failures are reported together
-  in the end. On SIGINT or SIGTERM the runs under way save and end, and no others
-  start.
+  in the end. On SIGINT or SIGTERM the runs under way save and end, and no
+  others start.
 
   Args:
     requests: in the order in which they are started.

@@ -6,6 +6,8 @@ nothing. What a scale changes is in `SETTINGS`, and its description is part of
 every output.
 """
 
+import types
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from moda_jax.errors import UserError
@@ -33,8 +35,8 @@ class Setting(NamedTuple):
   config: str
   targets: tuple[str, ...]
   description: str
-  values: dict[str, object] = {}
-  datasets: dict[str, str] = {}
+  values: Mapping[str, object] = types.MappingProxyType({})
+  datasets: Mapping[str, str] = types.MappingProxyType({})
   has_published: bool = True
 
   @property

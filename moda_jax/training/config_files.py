@@ -1,5 +1,6 @@
 """Config files: what they start from, their arguments, finding them by name."""
 
+import json
 import pathlib
 import re
 from collections.abc import Callable, Iterable
@@ -26,6 +27,8 @@ def apply_argument(
 ) -> ml_collections.ConfigDict:
   """Sets target, sources and further values from `target[,key=value…]`.
 
+  `values=FILE` stands for the values in a file, such as a search writes.
+
   Args:
     config: changed in place and returned.
     argument: what follows the colon in `--config=configs/digits.py:…`.
@@ -41,10 +44,32 @@ def apply_argument(
     )
   config.data.target = target
   config.data.sources = tuple(name for name in targets if name != target)
-  given = [config_lib.set_argument(config, pair, where) for pair in pairs]
+  given = []
+  for pair in pairs:
+    expanded = _read_values(pair, where) if _names_file(pair) else [pair]
+    given += [config_lib.set_argument(config, p, where) for p in expanded]
   config_lib.choose_length(config, given)
   options.refuse_unread(config, given)
   return config
+
+
+def _names_file(pair: str) -> bool:
+  return pair.startswith('values=')
+
+
+def _read_values(pair: str, where: str) -> list[str]:
+  """Returns what a file of values holds, as `key=value` pairs."""
+  path = pathlib.Path(pair.partition('=')[2])
+  try:
+    values = json.loads(path.read_text())['values']
+    pairs = [f'{name}={value}' for name, value in values.items()]
+  except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    raise UserError(
+      f"{where}: '{pair}' must name a file with "
+      f'{{"values": {{"mu_s": 0.2, …}}}}, as experiments.search writes it: '
+      f'{type(error).__name__}: {error}.'
+    ) from error
+  return pairs
 
 
 def apply_path_argument(

@@ -70,8 +70,9 @@ class Settings(NamedTuple):
 def base_config() -> ml_collections.ConfigDict:
   """Returns every option of every choice with its default, in sections.
 
-  An experiment's config file overrides some; `search` gives the ranges that a
-  search draws values from, log-uniformly.
+  An experiment's config file overrides some; `search` gives what a search draws
+  from: the two ends of a range for a float, log-uniformly, and all choices for
+  a whole number.
   """
   methods = [method.Options for method in METHODS.values()]
   return ml_collections.ConfigDict(

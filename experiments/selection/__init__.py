@@ -1,0 +1,1 @@
+"""Choosing values without the target: draws, trials and their study."""
