@@ -57,6 +57,7 @@ class Experiment:
       data: whole domains in memory, instead of those that the config names.
       devices: how many to use; all of them by default.
     """
+    devices_lib.hide_from_tensorflow()
     settings = options.check(config)
     self.config = config = options.prune(config)
     spec = METHODS[config.objective.method].batch_spec
