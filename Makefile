@@ -5,7 +5,7 @@ PIP_INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check \
   --constraint constraints.txt
 PYTEST = $(BIN)/python -m pytest -n 2 --dist loadfile --max-worker-restart 0
 
-.PHONY: demo test test-all lint benchmark clean
+.PHONY: demo test test-all lint benchmark notebook clean
 .DELETE_ON_ERROR:
 
 demo: .venv/.demo
@@ -23,6 +23,10 @@ lint: .venv/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+notebook: .venv/.demo
+	$(PIP_INSTALL) --editable '.[demo,notebook]'
+	$(BIN)/jupyter lab experiments/notebooks
 
 benchmark: .venv/.demo .venv-torch/.made
 	$(BIN)/python -m experiments.benchmark $(FLAGS)

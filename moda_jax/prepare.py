@@ -2,9 +2,12 @@
 
   python -m moda_jax.prepare digits --manual_dir=FOLDER_WITH_THE_FILES
   python -m moda_jax.prepare all --manual_dir=FOLDER --data_dir=~/datasets
+  python -m moda_jax.prepare digits --download
 
 Finds what is there, checks it, prepares it with TFDS and prints a table. Run
-again, it prepares what has been added since. Nothing is downloaded. The folder
+again, it prepares what has been added since. With --download, files that are on
+the network are fetched into the folder first: MNIST, SVHN, and the photographs
+that MNIST-M is rebuilt from; nothing is downloaded otherwise. The folder
 may hold archives, unpacked folders, .mat, .npz and idx files; what is missing
 is named, with the way to get it. Exit status 2 if something is not prepared.
 """
@@ -18,7 +21,7 @@ from collections.abc import Sequence
 import tensorflow_datasets as tfds
 
 from moda_jax import cli
-from moda_jax.datasets import checksums, preparation
+from moda_jax.datasets import checksums, downloads, preparation
 from moda_jax.errors import UserError
 
 _COLUMNS = (
@@ -153,6 +156,11 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     default=tfds.core.constants.DATA_DIR,
     help='where TFDS keeps data sets (default: $TFDS_DATA_DIR, or %(default)s)',
   )
+  parser.add_argument(
+    '--download',
+    action='store_true',
+    help='fetch what is on the network first (digits: some 330 MB)',
+  )
   return parser.parse_args(arguments)
 
 
@@ -163,11 +171,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
   manual_dir = options.manual_dir
   if manual_dir is None:
     manual_dir = data_dir / 'downloads' / 'manual'
-  elif not manual_dir.is_dir():
+  elif not manual_dir.is_dir() and not options.download:
     raise UserError(f'--manual_dir={manual_dir} is not a folder.')
   every = options.what == 'all'
   groups = list(preparation.GROUPS) if every else [options.what]
   with preparation.lock(data_dir):
+    if options.download:
+      for group in groups:
+        downloads.fetch_group(group, manual_dir)
     outcomes = prepare(groups, manual_dir, str(data_dir))
   _report(outcomes)
   failed = [

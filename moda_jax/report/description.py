@@ -16,6 +16,7 @@ from moda_jax.data.views import Views
 from moda_jax.errors import UserError
 from moda_jax.report import data_plots
 from moda_jax.training import options
+from moda_jax.training.devices import hide_from_tensorflow
 from moda_jax.training.fitting import fit_network
 
 _SAMPLES = 10
@@ -31,6 +32,7 @@ def describe(
     The text, and the files: `description.txt`, `labels.png`, and for images
     `samples.png`.
   """
+  hide_from_tensorflow()
   settings = options.check(config)
   domains = _load_whole(config)
   training = [*domains.sources, domains.target]

@@ -5,6 +5,7 @@ split over the devices along their examples; everything else is replicated.
 """
 
 import collections
+import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -27,6 +28,16 @@ def count_devices(batch_size: int, wanted: int | None = None) -> int:
       f'of devices, {devices}.'
     )
   return devices
+
+
+def hide_from_tensorflow() -> None:
+  """Leaves accelerators to JAX: TensorFlow would take all their memory."""
+  import tensorflow as tf  # takes a while to import
+
+  for kind in ('GPU', 'TPU'):
+    # Devices that a notebook has used before cannot be hidden any more.
+    with contextlib.suppress(RuntimeError):
+      tf.config.set_visible_devices([], kind)
 
 
 def describe_devices(devices: int) -> str:

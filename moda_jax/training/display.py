@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+import absl.logging
 from tqdm import tqdm
 from tqdm.contrib.logging import logging_redirect_tqdm
 
@@ -18,19 +19,24 @@ _PACKAGE = 'moda_jax'
 def show_log() -> Iterator[None]:
   """Shows the package's log to someone who watches and set up no logging."""
   package = logging.getLogger(_PACKAGE)
-  if package.handlers or logging.root.handlers or not cli.is_watched():
+  # absl puts its own there when it is imported, which shows warnings alone.
+  absls = absl.logging.get_absl_handler()
+  own = [handler for handler in logging.root.handlers if handler is not absls]
+  if package.handlers or own or not cli.is_watched():
     yield
     return
   handler = logging.StreamHandler(sys.stdout)
   handler.setFormatter(logging.Formatter('%(message)s'))
-  level = package.level
+  level, propagates = package.level, package.propagate
   package.addHandler(handler)
   package.setLevel(logging.INFO)
+  package.propagate = False
   try:
     yield
   finally:
     package.removeHandler(handler)
     package.setLevel(level)
+    package.propagate = propagates
 
 
 class Bar:

@@ -15,7 +15,8 @@ import tiny
 from moda_jax import report
 from moda_jax.training import loop
 
-BROWSER = shutil.which('chromium') or shutil.which('chromium-browser')
+_NAMES = ('chromium', 'chromium-browser', 'google-chrome')
+BROWSER = next(filter(None, map(shutil.which, _NAMES)), None)
 PHONE = 375  # CSS pixels
 # Chromium's windows are wider than a phone; a frame can be as narrow.
 FRAME = """<!doctype html><link rel="icon" href="data:,">

@@ -6,6 +6,7 @@ import re
 import sys
 import types
 
+import absl.logging
 import pytest
 import tiny
 
@@ -75,10 +76,10 @@ def test_a_terminal_gets_a_bar_and_lines_with_accuracies(tmp_path, monkeypatch):
   terminal = Terminal()
   monkeypatch.setattr(sys, 'stdout', terminal)
   # pytest has handlers of its own, as users have who set up logging.
-  monkeypatch.setattr(logging.root, 'handlers', [])
+  absls = absl.logging.get_absl_handler()  # there in every notebook
+  monkeypatch.setattr(logging.root, 'handlers', [absls])
   package = logging.getLogger('moda_jax')
   monkeypatch.setattr(package, 'handlers', [])
-  monkeypatch.setattr(package, 'propagate', False)
   run(tmp_path)
   assert package.handlers == []
   text = terminal.getvalue()
