@@ -39,7 +39,8 @@ def find_ranges(
     is_read = config_lib.full_name(read, name) is not None
     if is_read and (not vary or name in vary):
       found[name] = tuple(limits)
-  if len(config.data.sources) == 2 and found.pop('mu_s', None):
+  if len(config.data.sources) == 2 and 'mu_s' in found:
+    del found['mu_s']
     print(
       'With two sources, leaving one out leaves one, whose weight is always 1: '
       f'mu_s cannot be chosen and stays at {config.objective.mu_s}.'

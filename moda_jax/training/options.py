@@ -27,6 +27,7 @@ class RunOptions:
     log_every: steps between two lines of metrics.
     eval_every: steps between two evaluations.
     checkpoint_every: steps between two checkpoints.
+    keep_checkpoints: how many of the last ones are kept.
     eval_batch_size: examples at a time when evaluating.
     compilation_cache: the folder that compiled programs are kept in for the
       next start: 'auto' is one in the user's cache folder, 'off' keeps none.
@@ -39,6 +40,7 @@ class RunOptions:
   log_every: int = option(100, least=1)
   eval_every: int = option(1000, least=1)
   checkpoint_every: int = option(1000, least=1)
+  keep_checkpoints: int = option(2, least=1)
   eval_batch_size: int = option(500, least=1)
   compilation_cache: str = option('auto')
 

@@ -16,11 +16,13 @@ from moda_jax.training.model import Inputs
 _FILE = 'config.json'
 _RECORD = 'record'  # what is known once the data is loaded
 _MISSING = 'missing'
-# The places of files are not part of the experiment, nor is the version.
+# The places of files are not part of the experiment, nor are the version and
+# the number of checkpoints kept.
 _NOT_COMPARED = (
   'data.data_dir',
   'network.pretrained',
   'run.compilation_cache',
+  'run.keep_checkpoints',
   'record.version',
 )
 
