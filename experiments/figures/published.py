@@ -67,3 +67,28 @@ def published(
 def published_methods(experiment: str) -> list[str]:
   """Returns the methods that the paper compares in an experiment."""
   return list(_TABLES[experiment][1])
+
+
+# Jensen-Shannon distances of labels, from the appendix.
+_DISTANCES = {
+  ('mnist', 'mnistm'): 2.73e-4,
+  ('mnist', 'svhn'): 0.117,
+  ('mnist', 'synth'): 0.0183,
+  ('mnistm', 'svhn'): 0.117,
+  ('mnistm', 'synth'): 0.0184,
+  ('svhn', 'synth'): 0.126,
+  ('amazon', 'dslr'): 0.133,
+  ('amazon', 'webcam'): 0.0976,
+  ('dslr', 'webcam'): 0.145,
+  ('books', 'dvd'): 1.67e-3,
+  ('books', 'electronics'): 1.93e-3,
+  ('books', 'kitchen'): 5.09e-3,
+  ('dvd', 'electronics'): 2.53e-4,
+  ('dvd', 'kitchen'): 3.42e-3,
+  ('electronics', 'kitchen'): 3.17e-3,
+}
+
+
+def published_distance(a: str, b: str) -> float | None:
+  """Returns the paper's distance between the labels of two domains."""
+  return _DISTANCES.get((a, b), _DISTANCES.get((b, a)))

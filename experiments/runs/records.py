@@ -39,6 +39,7 @@ _NOT_COMPARED = (
   'run.eval_every',
   'run.checkpoint_every',
   'run.eval_batch_size',
+  'run.keep_checkpoints',
   'run.compilation_cache',
 )
 _LENGTH = {'run.steps', 'run.epochs'}
@@ -227,6 +228,14 @@ def _setting_config(
   config = get_config(','.join([base, *pairs]))
   config.data.datasets.update(setting.datasets)
   return flat_config(config)
+
+
+def make_title(setting: Setting, lines: Iterable[Line]) -> str:
+  """Returns the setting's title with the length of these runs."""
+  lengths = {
+    f'{line["steps"] / line["epoch_steps"]:.3g} epochs' for line in lines
+  }
+  return setting.title_with(' or '.join(sorted(lengths)))
 
 
 def has_run(lines: Iterable[Line], request: Request) -> bool:

@@ -25,6 +25,7 @@ class Setting(NamedTuple):
     config: the name of the config file.
     targets: the domains that are the target in turn, as in the paper.
     description: what is trained, in a few words.
+    length: how long, where nothing else is said.
     values: what differs from the config file, by short name.
     datasets: what serves some domains instead of the config's data sets.
     has_published: whether the paper's figures belong beside its own.
@@ -35,6 +36,7 @@ class Setting(NamedTuple):
   config: str
   targets: tuple[str, ...]
   description: str
+  length: str
   values: Mapping[str, object] = types.MappingProxyType({})
   datasets: Mapping[str, str] = types.MappingProxyType({})
   has_published: bool = True
@@ -47,7 +49,12 @@ class Setting(NamedTuple):
   @property
   def title(self) -> str:
     """The scale and what it means, for every output."""
-    return f'{self.experiment}, scale {self.scale}: {self.description}'
+    return self.title_with(self.length)
+
+  def title_with(self, length: str) -> str:
+    """Returns the title of runs of another length."""
+    what = f'{self.experiment}, scale {self.scale}: {self.description}'
+    return f'{what}, {length}'
 
 
 _DIGITS = ('mnist', 'mnistm', 'svhn')
@@ -56,7 +63,7 @@ _REVIEWS = ('books', 'dvd', 'electronics', 'kitchen')
 _TINY_STEPS = {
   'steps': 6,
   'log_every': 1,
-  'eval_every': 2,
+  'eval_every': 1,
   'checkpoint_every': 2,
 }
 
@@ -66,15 +73,16 @@ _ALL = (
     'paper',
     'digits',
     _DIGITS,
-    'full width, 20,000 images per domain, 30 epochs',
+    'full width, 20,000 images per domain',
+    '30 epochs',
   ),
   Setting(
     'digits',
     'small',
     'digits',
     _DIGITS,
-    'quarter width, 20,000 images per domain, SynthDigits regenerated, 30 '
-    'epochs',
+    'quarter width, 20,000 images per domain, SynthDigits regenerated',
+    '30 epochs',
     {'width': 0.25},
     {'synth': 'synth_digits/regenerated'},
   ),
@@ -83,7 +91,8 @@ _ALL = (
     'tiny',
     'mini',
     ('mnist', 'mnistm'),
-    'six steps on mini digits, a trial of the program and not a result',
+    'a trial of the program on mini digits, not a result',
+    'six steps',
     {'width': 0.0625, 'batch_size': 8, **_TINY_STEPS},
     has_published=False,
   ),
@@ -92,21 +101,24 @@ _ALL = (
     'paper',
     'office31',
     _OFFICE31,
-    'ResNet-50 at 256 × 256, 15 epochs',
+    'ResNet-50 at 256 × 256',
+    '15 epochs',
   ),
   Setting(
     'office31',
     'small',
     'office31_shrunk',
     _OFFICE31,
-    'images of 128 × 128, ResNet-50 frozen up to stage 2, 300 steps',
+    'images of 128 × 128, ResNet-50 frozen up to stage 2',
+    '300 steps',
   ),
   Setting(
     'office31',
     'features',
     'office31',
     _OFFICE31,
-    'dense networks on features of a frozen ResNet-50 at 128 × 128, 15 epochs',
+    'dense networks on features of a frozen ResNet-50 at 128 × 128',
+    '15 epochs',
     {'network': 'features', 'image_size': 128},
   ),
   Setting(
@@ -114,8 +126,8 @@ _ALL = (
     'tiny',
     'office31_shrunk',
     _OFFICE31,
-    'six steps at 64 × 64 from random weights, a trial of the program and not '
-    'a result',
+    'a trial of the program at 64 × 64 from random weights, not a result',
+    'six steps',
     {'pretrained': '', 'image_size': 64, **_TINY_STEPS},
     has_published=False,
   ),
@@ -124,14 +136,16 @@ _ALL = (
     'paper',
     'reviews',
     _REVIEWS,
-    'full width, 2,000 reviews per domain, 15 epochs',
+    'full width, 2,000 reviews per domain',
+    '15 epochs',
   ),
   Setting(
     'reviews',
     'small',
     'reviews',
     _REVIEWS,
-    'quarter width, 2,000 reviews per domain, 15 epochs',
+    'quarter width, 2,000 reviews per domain',
+    '15 epochs',
     {'width': 0.25},
   ),
   Setting(
@@ -139,8 +153,8 @@ _ALL = (
     'tiny',
     'reviews',
     _REVIEWS,
-    'six steps at a hundredth of the width, a trial of the program and not a '
-    'result',
+    'a trial of the program at a hundredth of the width, not a result',
+    'six steps',
     {'width': 0.01, **_TINY_STEPS},
     has_published=False,
   ),

@@ -34,7 +34,7 @@ def describe(
   """
   hide_from_tensorflow()
   settings = options.check(config)
-  domains = _load_whole(config)
+  domains = load_whole(config)
   training = [*domains.sources, domains.target]
   labelled = [d for d in training if d.labels is not None]
   parts = [
@@ -61,7 +61,8 @@ def describe(
   return text, files
 
 
-def _load_whole(config: ml_collections.ConfigDict) -> Domains:
+def load_whole(config: ml_collections.ConfigDict) -> Domains:
+  """Returns the config's domains with all their examples, none left out."""
   whole = config.copy_and_resolve_references()
   whole.data.samples = 0
   if whole.data.evaluate_on == 'undrawn':

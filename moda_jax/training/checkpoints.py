@@ -21,13 +21,19 @@ _PREDICTING = ('step', 'params', 'method_state', 'ema_params')
 
 
 class Checkpoints:
-  """The last two states of a run."""
+  """The last states of a run."""
 
-  def __init__(self, workdir: str | os.PathLike):
+  def __init__(self, workdir: str | os.PathLike, kept: int = 2):
+    """Opens or makes the folder of checkpoints.
+
+    Args:
+      workdir: the run's folder.
+      kept: how many checkpoints are kept; older ones are removed.
+    """
     self._folder = pathlib.Path(workdir).absolute() / _FOLDER
     self._manager = ocp.CheckpointManager(
       self._folder,
-      options=ocp.CheckpointManagerOptions(max_to_keep=2),
+      options=ocp.CheckpointManagerOptions(max_to_keep=kept),
       item_names=('state', 'config'),
     )
 
@@ -83,14 +89,25 @@ class Checkpoints:
     self._manager.close()
 
 
-def load_state(workdir: str | os.PathLike) -> TrainState:
-  """Returns what predicting needs of a run's last state, as NumPy arrays.
+def find_steps(workdir: str | os.PathLike) -> list[int]:
+  """Returns the steps of a run's checkpoints, in order."""
+  folder = pathlib.Path(workdir).absolute() / _FOLDER
+  return sorted(int(p.name) for p in folder.glob('*') if p.name.isdigit())
+
+
+def load_state(
+  workdir: str | os.PathLike, step: int | None = None
+) -> TrainState:
+  """Returns what predicting needs of a run's state, as NumPy arrays.
 
   It comes as it was saved, whatever the run's optimizer and devices were.
+
+  Args:
+    workdir: the run's folder.
+    step: of one of its checkpoints; the last one by default.
   """
   folder = pathlib.Path(workdir).absolute() / _FOLDER
-  steps = [int(p.name) for p in folder.glob('*') if p.name.isdigit()]
-  if not steps:
+  if not find_steps(workdir):
     raise UserError(f"'{workdir}' does not hold a checkpoint yet.")
   manager = ocp.CheckpointManager(
     folder,
@@ -100,7 +117,7 @@ def load_state(workdir: str | os.PathLike) -> TrainState:
       'config': ocp.JsonCheckpointHandler(),
     },
   )
-  step = manager.latest_step()
+  step = manager.latest_step() if step is None else step
   try:
     saved = manager.item_metadata(step)['state']
     item = {

@@ -30,6 +30,7 @@ class RunOptions:
     checkpoint_every: steps between two checkpoints.
     checkpoint_minutes: the longest time between two, as far as lines of
       metrics come as often; 0 saves by steps alone.
+    keep_checkpoints: how many of the last ones are kept.
     eval_batch_size: examples at a time when evaluating and predicting, at
       most: of images as many as 512 of 32 × 32 have pixels.
     compilation_cache: the folder that compiled programs are kept in for the
@@ -44,6 +45,7 @@ class RunOptions:
   eval_every: int = option(1000, least=0)
   checkpoint_every: int = option(1000, least=0)
   checkpoint_minutes: float = option(10.0, least=0)
+  keep_checkpoints: int = option(2, least=1)
   eval_batch_size: int = option(500, least=1)
   compilation_cache: str = option('auto')
 

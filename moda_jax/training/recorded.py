@@ -17,13 +17,15 @@ from moda_jax.training.model import Inputs
 _FILE = 'config.json'
 _RECORD = 'record'  # what is known once the data is loaded
 _MISSING = 'missing'
-# The places of files are not part of the experiment, nor is the version.
+# The places of files are not part of the experiment, nor are the version and
+# the number of checkpoints kept.
 _NOT_COMPARED = (
   'data.data_dir',
   'network.pretrained',
   'network.feature_cache',
   'run.compilation_cache',
   'run.checkpoint_minutes',
+  'run.keep_checkpoints',
   'record.version',
   'record.command',
   # When something is said, saved or evaluated, and how: not what is trained.

@@ -45,7 +45,8 @@ class RunFolder:
     self._metrics_path = self.path / 'metrics.jsonl'
     # Made when there is something to write.
     self._events: metric_writers.AsyncWriter | None = None
-    self.checkpoints = Checkpoints(self.path)
+    kept = record.get('run', {}).get('keep_checkpoints', 2)
+    self.checkpoints = Checkpoints(self.path, kept)
 
   def _claim(self, record: dict[str, Any], depends_on_length: str) -> None:
     path = self.path / 'config.json'

@@ -1,0 +1,102 @@
+"""What the commands of all studies share: flags, training, lines to draw."""
+
+import pathlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from absl import flags
+
+from experiments.runs import records
+from experiments.runs.requests import Request, make_requests
+from experiments.runs.runner import find_slots, train_missing
+from experiments.runs.scales import EXPERIMENTS, SCALES, Setting, find_setting
+from moda_jax.errors import UserError
+
+Draw = Callable[[Setting, list[records.Line], pathlib.Path], list[pathlib.Path]]
+
+
+def define_flags(
+  experiment: str, scale: str = 'paper', epochs: int = 0
+) -> None:
+  """Defines the flags that every study has.
+
+  Args:
+    experiment: the paper's, for this study.
+    scale: the default.
+    epochs: the default length; 0 takes the config's.
+  """
+  flags.DEFINE_enum('experiment', experiment, EXPERIMENTS, 'the experiment')
+  flags.DEFINE_enum('scale', scale, SCALES, 'at which size')
+  flags.DEFINE_list('targets', [], "targets; the paper's by default")
+  flags.DEFINE_string(
+    'results', 'experiments/results', 'folder of lines and figures'
+  )
+  flags.DEFINE_integer(
+    'epochs', epochs, "length of a run; 0: the config's", lower_bound=0
+  )
+  flags.DEFINE_integer(
+    'seeds', 1, 'runs of each kind, from seed 0', lower_bound=1
+  )
+  flags.DEFINE_list('set', [], 'further values of the config, key=value')
+  flags.DEFINE_string('workdir', 'runs/studies', 'folder of the runs')
+  flags.DEFINE_integer(
+    'jobs', 0, 'runs at a time; 0: one per device or CPU core', lower_bound=0
+  )
+  flags.DEFINE_bool('render_only', False, 'train nothing')
+  flags.DEFINE_string(
+    'lines', '', 'draw the runs of this file of results; train nothing'
+  )
+
+
+def current_setting() -> Setting:
+  """Returns the experiment and scale that the flags name."""
+  return find_setting(flags.FLAGS.experiment, flags.FLAGS.scale)
+
+
+def request_runs(
+  methods: Sequence[str],
+  values: Sequence[str] = (),
+  targets: Sequence[str] = (),
+) -> list[Request]:
+  """Returns runs at the flags' targets, seeds and values.
+
+  Args:
+    methods: names in `METHODS`.
+    values: further `key=value` pairs.
+    targets: instead of those of the flags.
+  """
+  given: Any = flags.FLAGS
+  setting = current_setting()
+  epochs = [f'epochs={given.epochs}'] if given.epochs else []
+  if setting.scale == 'tiny':
+    epochs = []  # six steps, whatever the study's length
+  return make_requests(
+    setting,
+    targets or given.targets or setting.targets,
+    methods,
+    range(given.seeds),
+    pathlib.Path(given.workdir),
+    [*epochs, *given.set, *values],
+  )
+
+
+def run_study(name: str, requests: Sequence[Request], draw: Draw) -> None:
+  """Trains what is missing, then draws all lines of the study.
+
+  Args:
+    name: of the study, which its files begin with.
+    requests: the runs of the study.
+    draw: from setting, lines and the name of the files to what it wrote.
+  """
+  given: Any = flags.FLAGS
+  setting = current_setting()
+  out = pathlib.Path(given.results) / f'{name}_{setting.name}'
+  path = pathlib.Path(given.lines or f'{out}.jsonl')
+  if not (given.render_only or given.lines):
+    train_missing(requests, path, find_slots(given.jobs))
+  lines = records.read_lines(path)
+  if given.targets:
+    lines = [line for line in lines if line['target'] in given.targets]
+  if not lines:
+    raise UserError(f'{path} has no runs to show yet.')
+  print('\n'.join(str(file) for file in draw(setting, lines, out)))

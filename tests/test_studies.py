@@ -1,0 +1,253 @@
+"""The studies: what they draw from runs, and the terms of the bound."""
+
+import csv
+import math
+
+import numpy as np
+import pytest
+import tiny
+from absl import flags
+from made_up_runs import write_run
+
+import moda_jax
+from experiments import bound, label_shift, sensitivity, source_weights, views
+from experiments.figures import curves, published, style
+from experiments.runs import command, records, runner
+from experiments.runs.scales import find_setting
+from experiments.theory import terms
+from experiments.theory.measure import Bound
+from moda_jax.data.domains import Domain
+from moda_jax.errors import UserError
+from moda_jax.training import loop
+from moda_jax.training.checkpoints import find_steps, load_state
+from moda_jax.training.config_files import get_config
+
+TINY = find_setting('digits', 'tiny')
+
+
+def make_line(folder, argument, accuracy=0.6, **values):
+  pairs = ','.join(f'{k}={v}' for k, v in TINY.values.items())
+  write_run(folder, get_config(f'{argument},{pairs}'), accuracy, **values)
+  (line,) = records.describe_run(folder, TINY)
+  return line
+
+
+def read_csv(path):
+  with path.open() as file:
+    return list(csv.DictReader(file))
+
+
+def check_files(files):
+  assert {file.suffix for file in files} == {'.png', '.pdf', '.csv'}
+  assert all(file.stat().st_size for file in files)
+
+
+def test_sensitivity_has_a_curve_for_each_target(tmp_path):
+  lines = [
+    make_line(
+      tmp_path / f'{target}{name}{value}{seed}',
+      f'mini:{target},{name}={value},seed={seed}',
+      accuracy,
+    )
+    for target in ('mnist', 'mnistm')
+    for name, value, accuracy in [
+      ('mu_s', 0.01, 0.3),
+      ('mu_s', 0.5, 0.5),
+      ('mu_c', 0.02, 0.2),
+    ]
+    for seed in (0, 1)
+  ]
+  files = sensitivity.draw(TINY, lines, tmp_path / 'drawn')
+  check_files(files)
+  rows = read_csv(files[-1])
+  found = {(r['varied'], r['value'], r['target']): r for r in rows}
+  assert set(found) == {
+    ('mu_s', value, target)
+    for value in ('0.01', '0.5')
+    for target in ('mnist', 'mnistm')
+  }  # a single value of μ_c is no curve
+  row = found['mu_s', '0.5', 'mnistm']
+  assert (float(row['accuracy']), row['seeds']) == (50.0, '2')
+
+
+def test_a_trend_leaves_out_the_start():
+  epochs = np.arange(1, 9)
+  values = np.where(epochs <= curves.SKIPPED, 0, 70 - 0.5 * epochs)
+  slope, intercept = curves.fit_trend(epochs, values)
+  assert slope == pytest.approx(-0.5)
+  assert intercept == pytest.approx(70)
+  with pytest.raises(UserError, match='needs more than 3 evaluations'):
+    curves.fit_trend(epochs[:3], values[:3])
+
+
+def test_over_training_has_slopes(tmp_path):
+  lines = []
+  for method, slope in (('mdan', -1.0), ('moda_fm', 0.0)):
+    line = make_line(tmp_path / method, f'mini:mnistm,method={method}')
+    steps = [6 * i for i in range(1, 9)]
+    accuracies = [0.8 + slope * i / 100 for i in range(1, 9)]
+    line['curve'] = {'step': steps, 'target/accuracy': accuracies}
+    lines.append(line)
+  files = curves.draw_accuracy(TINY, lines, tmp_path / 'drawn')
+  check_files(files)
+  slopes = {row['method']: float(row['slope']) for row in read_csv(files[-1])}
+  assert slopes == pytest.approx({'mdan': -1.0, 'moda_fm': 0.0}, abs=1e-9)
+
+
+def test_source_weights_are_those_of_moda_fm(tmp_path):
+  alpha = {'alpha/mnist': 0.2, 'alpha/uci': 0.3, 'alpha/synth': 0.5}
+  lines = [
+    make_line(tmp_path / m, f'mini:mnistm,method={m}', **a)
+    for m, a in (('moda_fm', alpha), ('fm', {}))
+  ]
+  files = curves.draw_source_weights(TINY, lines, tmp_path / 'drawn')
+  check_files(files)
+  rows = read_csv(files[-1])
+  assert {(r['source'], r['alpha']) for r in rows} == {
+    ('mnist', '0.2'),
+    ('uci', '0.3'),
+    ('synth', '0.5'),
+  }
+  assert [float(r['epoch']) for r in rows][:3] == pytest.approx(
+    [1 / 3, 2 / 3, 1]
+  )
+  with pytest.raises(UserError, match='None of the runs has a curve of alpha'):
+    curves.draw_source_weights(TINY, lines[1:], tmp_path / 'drawn')
+
+
+def test_mu_s_by_target():
+  assert source_weights.parse_pairs(['mnist:0.1', 'svhn:0.9']) == {
+    'mnist': '0.1',
+    'svhn': '0.9',
+  }
+  with pytest.raises(UserError, match='must be target:value'):
+    source_weights.parse_pairs(['0.1'])
+
+
+@pytest.fixture
+def study_flags(tmp_path):
+  """Defines the flags of a study, and takes them away again."""
+  before = set(flags.FLAGS)
+  command.define_flags('digits', 'tiny')
+  new = sorted(set(flags.FLAGS) - before)
+  flags.FLAGS(['study', f'--workdir={tmp_path}', f'--results={tmp_path}'])
+  yield flags.FLAGS
+  for name in new:
+    delattr(flags.FLAGS, name)
+
+
+def test_a_study_trains_records_and_draws(study_flags, tmp_path, monkeypatch):
+  trained = []
+
+  def pretend(requests, path, slots):
+    del slots
+    for request in requests:
+      trained.append(request)
+      write_run(request.folder, request.config())
+      records.append_lines(path, records.describe_run(request.folder, TINY))
+
+  monkeypatch.setattr(command, 'train_missing', pretend)
+  assert command.train_missing is not runner.train_missing
+  requests = command.request_runs(['moda_fm'], ['mu_s=0.3'], ['mnistm'])
+  seen = []
+
+  def draw(setting, lines, path):
+    seen.append((setting, len(lines), path.name))
+    return []
+
+  command.run_study('sensitivity', requests, draw)
+  assert [r.config().objective.mu_s for r in trained] == [0.3]
+  study_flags.render_only = True
+  command.run_study('sensitivity', requests, draw)
+  assert len(trained) == 1
+  assert seen == [(TINY, 1, 'sensitivity_digits_tiny')] * 2
+  with pytest.raises(UserError, match='has no runs to show yet'):
+    command.run_study('other', requests, draw)
+
+
+def make_domains():
+  return [
+    Domain(d.name, d.origin, d.inputs, d.labels, d.classes)
+    for d in tiny.make_domains().sources
+  ]
+
+
+def test_label_shift_has_shares_and_distances(tmp_path):
+  files = label_shift.draw(TINY, make_domains(), tmp_path / 'drawn')
+  check_files(files)
+  rows = read_csv(files[-1])
+  shares = [float(r['value']) for r in rows if r['kind'] == 'share']
+  assert sum(shares) == pytest.approx(3)
+  assert sum(r['kind'] == 'distance' for r in rows) == 3
+
+
+def test_the_paper_s_distances_are_symmetric():
+  assert published.published_distance('svhn', 'mnist') == 0.117
+  assert published.published_distance('mnist', 'svhn') == 0.117
+  assert published.published_distance('mnist', 'books') is None
+
+
+def test_views_show_different_classes(tmp_path):
+  domains = make_domains()
+  chosen = views.choose(domains[0], 3, 0)
+  assert len(set(domains[0].labels[chosen])) == 3
+  assert len(set(views.choose(domains[0], 9, 0))) == 9
+  files = views.draw(TINY, domains, tmp_path / 'drawn', count=2)
+  check_files(files)
+  assert len(read_csv(files[-1])) == 6
+
+
+def test_the_terms_of_the_bound():
+  n, d, delta = 1000, 10, 0.1
+  equal = terms.sampling_term([0.5, 0.5], n, d, delta)
+  inner = 2 * d * math.log(2 * (n + 1)) + math.log(8 / delta)
+  assert equal == pytest.approx(2 * math.sqrt(2 * inner / n * 0.5))
+  single = terms.sampling_term([1.0, 0.0], n, d, delta)
+  assert single == pytest.approx(equal * math.sqrt(2))
+  v = terms.divergence_term(n, d, delta)
+  inner = 2 * d * math.log(2 * n) + math.log(4 / delta)
+  assert v == pytest.approx(2 * math.sqrt(inner / n))
+
+
+def test_the_divergence_is_that_of_the_mixture():
+  ones, zeros = np.ones(4, bool), np.zeros(4, bool)
+  assert terms.divergence([0.5, 0.5], [ones, ones], zeros) == 2
+  assert terms.divergence([1.0, 0.0], [ones, zeros], ones) == 0
+  assert terms.divergence([0.25, 0.75], [ones, zeros], zeros) == 0.5
+
+
+def test_the_bound_of_a_run_at_each_checkpoint(tmp_path):
+  domains = tiny.make_domains()
+  for domain in (*domains.sources, domains.target):
+    file = tmp_path / f'{domain.name}.npz'
+    np.savez(file, images=domain.inputs, labels=domain.labels)
+  values = 'steps=6,checkpoint_every=2,keep_checkpoints=9,method=moda'
+  values += ',batch_size=8,log_every=2,network=tiny images'
+  config = moda_jax.get_config(f'arrays:{tmp_path},target=t,{values}')
+  run = tmp_path / 'run'
+  loop.train(config, run, devices=1)
+  assert find_steps(run) == [2, 4, 6]
+  assert int(load_state(run, 4).step) == 4
+  measured = Bound(run, dimension=5, training_steps=3)
+  assert measured.samples == 30  # of 32 target samples, a third per source
+  points = measured.measure()
+  assert [point.step for point in points] == [2, 4, 6]
+  for point in points:
+    assert 0 <= point.risk <= 1
+    assert 0 <= point.half_divergence <= 1
+    assert point.deviation == points[0].deviation
+    assert sum(point.alpha.values()) == pytest.approx(1, abs=1e-5)
+    assert 0 <= point.target_risk <= 1
+  files = bound.draw(points, 'random', 30, 5, tmp_path / 'bound')
+  check_files(files)
+  rows = read_csv(files[-1])
+  assert [row['lambda'] for row in rows] == ['unknowable'] * 3
+
+
+def test_a_figure_is_the_same_file_every_time(tmp_path):
+  def save(name):
+    figure, (axes,) = style.make_panels(1, 'title')
+    axes.plot([1, 2])
+    return [path.read_bytes() for path in style.save(figure, tmp_path / name)]
+
+  assert save('a') == save('b')
