@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-import absl.logging
 from tqdm import tqdm
 from tqdm.contrib.logging import logging_redirect_tqdm
 
@@ -19,10 +18,9 @@ _PACKAGE = 'moda_jax'
 def show_log() -> Iterator[None]:
   """Shows the package's log to someone who watches and set up no logging."""
   package = logging.getLogger(_PACKAGE)
-  # absl puts its own there when it is imported, which shows warnings alone.
-  absls = absl.logging.get_absl_handler()
-  own = [handler for handler in logging.root.handlers if handler is not absls]
-  if package.handlers or own or not cli.is_watched():
+  # Libraries put handlers of their own at the root; only the level tells.
+  wanted = package.isEnabledFor(logging.INFO)
+  if package.handlers or wanted or not cli.is_watched():
     yield
     return
   handler = logging.StreamHandler(sys.stdout)

@@ -1,5 +1,6 @@
 """What a run says while it trains: averages, a line, a warning, a stop."""
 
+import collections
 import logging
 import math
 import time
@@ -63,6 +64,7 @@ def _check_finite(step: int, metrics: dict[str, Any]) -> None:
 
 
 _FIRST, _EARLY = 1, 10  # steps of this process that are told of
+_AHEAD = 2  # steps asked for beyond the one that the bar shows
 
 
 class Progress:
@@ -87,6 +89,7 @@ class Progress:
     self._since = time.monotonic()
     self._rate = 0.0
     self._warned = False
+    self._asked: collections.deque[tuple[int, Any]] = collections.deque()
 
   def advance(
     self, step: int, metrics: dict[str, jax.Array], reported: bool
@@ -107,7 +110,16 @@ class Progress:
       if not reported:
         self._log_line(step, values)
       self.resume()
-    self._bar.advance(step)
+    if self._bar.is_shown:
+      self._advance_bar(step, metrics)
+
+  def _advance_bar(self, step: int, metrics: dict[str, jax.Array]) -> None:
+    """Moves the bar to a step that has been taken, not just asked for."""
+    self._asked.append((step, metrics[names.LOSS]))
+    if len(self._asked) > _AHEAD:
+      taken, loss = self._asked.popleft()
+      jax.block_until_ready(loss)
+      self._bar.advance(taken)
 
   def measure(self, step: int) -> dict[str, float]:
     """Returns the speed since the last measure, by name."""
@@ -131,6 +143,8 @@ class Progress:
     accuracy are kept.
     """
     line = progress_line(self._method, step, self._total, metrics)
+    self._asked.clear()  # their metrics have been waited for
+    self._bar.advance(step)
     self._bar.describe(line.split('  ', 1)[1])
     if ACCURACY in metrics or not self._bar.is_shown:
       self._log_line(step, metrics)

@@ -6,7 +6,6 @@ import re
 import sys
 import types
 
-import absl.logging
 import pytest
 import tiny
 
@@ -75,9 +74,6 @@ def test_a_terminal_gets_a_bar_and_lines_with_accuracies(tmp_path, monkeypatch):
 
   terminal = Terminal()
   monkeypatch.setattr(sys, 'stdout', terminal)
-  # pytest has handlers of its own, as users have who set up logging.
-  absls = absl.logging.get_absl_handler()  # there in every notebook
-  monkeypatch.setattr(logging.root, 'handlers', [absls])
   package = logging.getLogger('moda_jax')
   monkeypatch.setattr(package, 'handlers', [])
   run(tmp_path)
