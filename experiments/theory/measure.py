@@ -12,11 +12,11 @@ import optax
 from experiments.theory import terms
 from moda_jax.data.batches import epoch_steps
 from moda_jax.data.domains import Domain
+from moda_jax.data.rows import take_rows
 from moda_jax.errors import UserError
 from moda_jax.objectives import metrics as names
 from moda_jax.objectives import terms as losses
 from moda_jax.training.checkpoints import find_steps, load_state
-from moda_jax.training.evaluation import dense
 from moda_jax.training.experiment import Experiment
 from moda_jax.training.recorded import read_recorded
 from moda_jax.training.run_folder import read_metrics
@@ -142,7 +142,7 @@ class Bound:
     wrong = 0
     for start in range(0, domain.size, _CHUNK):
       chosen = slice(start, start + _CHUNK)
-      said = self._predict(state, dense(domain.inputs[chosen]))
+      said = self._predict(state, take_rows(domain.inputs, chosen))
       wrong += int(np.sum(np.asarray(said) != domain.known_labels[chosen]))
     return wrong / domain.size
 
@@ -165,7 +165,7 @@ class Bound:
     rng = np.random.default_rng(0)
     halves = [np.array_split(rng.permutation(d.size), 2) for d in domains]
     network = self._method.networks.discriminator
-    first = self._extract(state, dense(domains[0].inputs[:1]))
+    first = self._extract(state, take_rows(domains[0].inputs, slice(1)))
     variables = dict(network.init(jax.random.key(0), first))
     params, held = variables.pop('params'), variables
     tx = optax.adam(1e-3)
@@ -188,7 +188,7 @@ class Bound:
     for _ in range(self._steps):
       batch = np.stack(
         [
-          dense(domain.inputs[np.sort(rng.choice(half[0], _BATCH))])
+          take_rows(domain.inputs, np.sort(rng.choice(half[0], _BATCH)))
           for domain, half in zip(domains, halves, strict=True)
         ]
       )
@@ -203,7 +203,9 @@ class Bound:
     said = []
     for domain, half in zip(domains, halves, strict=True):
       parts = np.array_split(np.sort(half[1]), -(-len(half[1]) // _CHUNK))
-      answers = [np.asarray(ask(state, dense(domain.inputs[p]))) for p in parts]
+      answers = [
+        np.asarray(ask(state, take_rows(domain.inputs, p))) for p in parts
+      ]
       said.append(np.concatenate(answers))
     return terms.divergence(alpha, said[:-1], said[-1])
 
