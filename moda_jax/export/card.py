@@ -44,9 +44,9 @@ _TITLES = {
 _NEEDS = {
   'stablehlo': (
     f'Runs on {", ".join(PLATFORMS)}. Needs the packages jax '
-    f'(≥ {jax.__version__}), flatbuffers and pillow.'
+    f'(≥ {jax.__version__}) and flatbuffers'
   ),
-  'savedmodel': 'Needs the packages tensorflow and pillow.',
+  'savedmodel': 'Needs the package tensorflow',
 }
 
 
@@ -86,7 +86,8 @@ def _describe_training(trained: Trained) -> str:
   lines.append(f'- target {target}: {origins.get(target, "unknown")}')
   lines.append(
     f'- method `{config.objective.method}`, network `{config.network.name}`, '
-    f'{int(trained.state.step):,} steps, seeds '
+    f'{int(trained.state.step):,} steps, '
+    f'{"seeds" if len(model.seeds) > 1 else "seed"} '
     + ', '.join(str(seed) for seed in model.seeds)
   )
   if 'weights' in origins:
@@ -129,7 +130,7 @@ def _describe_input(trained: Trained) -> str:
     f'Images `[b, {height}, {width}, 3]`, uint8, red, green and blue in '
     '0..255, any number b of them. Conversion to floats and normalisation are '
     'part of the model.\n\n'
-    'Pictures of other sizes must be prepared as in training: turned upright '
+    'Pictures must be prepared as in training: turned upright '
     'as their EXIF orientation says, grey repeated in three channels, '
     'transparency dropped, of 16 bits per channel the upper 8 taken'
   )
@@ -177,6 +178,7 @@ def _describe_output(trained: Trained) -> str:
 def _show_loading(trained: Trained, name: str) -> str:
   shape = input_shape(trained.model.inputs)
   imports = ['import json', 'import pathlib', '', *_IMPORTS[name]]
+  pillow = '; pillow to read pictures' if trained.takes_images else ''
   if trained.takes_images:
     inputs = _PICTURE.format(height=shape[0], width=shape[1])
     imports.append('from PIL import Image, ImageOps')
@@ -185,6 +187,6 @@ def _show_loading(trained: Trained, name: str) -> str:
   code = _LOADING[name].format(inputs=inputs) + _ANSWER
   imported = '\n'.join(imports)
   return (
-    f'### {_TITLES[name]}\n\n{_NEEDS[name]}\n\n'
+    f'### {_TITLES[name]}\n\n{_NEEDS[name]}{pillow}.\n\n'
     f'```python\n{imported}\n\n{code}```'
   )
