@@ -4,7 +4,7 @@ import functools
 import hashlib
 import os
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import ml_collections
@@ -25,15 +25,9 @@ from moda_jax.training import (
   options,
   own_arrays,
 )
-from moda_jax.training.backbone_file import find_backbone
-from moda_jax.training.checkpoints import guess_inputs, load_state
 from moda_jax.training.config_files import own_data_config
-from moda_jax.training.evaluation import ACCURACY
 from moda_jax.training.experiment import Experiment
-from moda_jax.training.model import Model
-from moda_jax.training.recorded import read_recorded
-from moda_jax.training.run_folder import read_metrics
-from moda_jax.training.train_step import TrainState
+from moda_jax.training.trained import Trained, load_trained
 
 _DOMAINS = {'data.sources', 'data.target', 'data.datasets'}
 
@@ -51,26 +45,19 @@ class Run:
     source_weights: α by source, as last logged; empty for methods without.
   """
 
-  def __init__(
-    self,
-    workdir: str | os.PathLike,
-    model: Model,
-    state: TrainState,
-    experiment: Experiment | None = None,
-  ):
+  def __init__(self, trained: Trained, experiment: Experiment | None = None):
     """Describes a run; `train`, `adapt` and `load` make them.
 
     Args:
-      workdir: the run's folder.
-      model: what was trained.
-      state: after its last step.
+      trained: the model and the run's folder.
       experiment: with the data, where it has just been trained.
     """
-    self.workdir = pathlib.Path(workdir)
-    self.config = model.config
-    self.classes = model.inputs.classes
-    self._model = model
-    self._state = state
+    self.workdir = trained.workdir
+    self.config = trained.model.config
+    self.classes = trained.model.inputs.classes
+    self._trained = trained
+    self._model = trained.model
+    self._state = trained.state
     self._experiment = experiment
 
   def __repr__(self) -> str:
@@ -129,29 +116,35 @@ class Run:
       self.predict, self.classes, files, out, threshold
     )
 
+  def export(
+    self, folder: str | os.PathLike, formats: Sequence[str] = ()
+  ) -> pathlib.Path:
+    """Writes the model for programs without moda_jax; returns the folder.
+
+    Args:
+      folder: what to write, with a model card that says how to load it.
+      formats: of `export.formats.WRITERS`; by default all that work here.
+    """
+    from moda_jax.export.folder import write_folder
+
+    backbone = self._backbone if self._model.inputs.picture_size else None
+    return write_folder(self._trained, folder, formats, backbone)
+
   @functools.cached_property
   def _backbone(self) -> Backbone:
     if self._experiment is not None and self._experiment.backbone is not None:
       return self._experiment.backbone
-    weights = read_recorded(self.workdir).origins['weights']
-    path = self.config.network.pretrained
-    return find_backbone(self.workdir, path, weights)
+    return self._trained.read_backbone()
 
   @property
   def takes_images(self) -> bool:
     """Whether `predict` takes images rather than rows of features."""
-    inputs = self._model.inputs
-    return inputs.are_images or inputs.picture_size > 0
-
-  def _lines(self) -> list[dict[str, float]]:
-    """What was logged up to the state's step."""
-    step = int(self._state.step)
-    return [m for m in read_metrics(self.workdir) if m['step'] <= step]
+    return self._trained.takes_images
 
   @property
   def metrics(self) -> dict[str, np.ndarray]:
     """What was logged, as columns of arrays by name."""
-    lines = self._lines()
+    lines = self._trained.read_lines()
     columns = dict.fromkeys(name for line in lines for name in line)
     return {
       name: np.array([line.get(name, np.nan) for line in lines])
@@ -161,13 +154,12 @@ class Run:
   @property
   def accuracy(self) -> float | None:
     """Target accuracy at the last evaluation; None without labels."""
-    found = [m[ACCURACY] for m in self._lines() if ACCURACY in m]
-    return found[-1] if found else None
+    return self._trained.accuracy
 
   @property
   def source_weights(self) -> dict[str, float]:
     """The source weights α by source, averaged since the last line but one."""
-    lines = self._lines()
+    lines = self._trained.read_lines()
     return names.select(lines[-1], names.ALPHA) if lines else {}
 
   def evaluate(self) -> dict[str, float]:
@@ -220,7 +212,8 @@ def train(
   with display.show_log():
     outcome = loop.train(config, workdir, data)
   experiment = outcome.experiment
-  return Run(workdir, experiment.model, outcome.state, experiment)
+  trained = Trained(pathlib.Path(workdir), experiment.model, outcome.state)
+  return Run(trained, experiment)
 
 
 def load(workdir: str | os.PathLike) -> Run:
@@ -228,12 +221,7 @@ def load(workdir: str | os.PathLike) -> Run:
 
   Training data is not read; weights of a fixed network are in the folder.
   """
-  recorded = read_recorded(workdir)
-  state = load_state(workdir)
-  inputs = recorded.inputs or guess_inputs(
-    state, recorded.config, recorded.origins
-  )
-  return Run(workdir, Model(recorded.config, inputs), state)
+  return Run(load_trained(workdir))
 
 
 def adapt(

@@ -45,29 +45,31 @@ class Backbone:
       some = pictures[start : start + BATCH]
       # Always as many, so that one program serves.
       padding = ((0, BATCH - len(some)), (0, 0), (0, 0), (0, 0))
-      made = self._apply(self._variables, np.pad(some, padding))
+      made = self._compiled(self._on_device, np.pad(some, padding))
       rows.append(np.asarray(made)[: len(some)])
     return np.concatenate(rows)
 
-  @functools.cached_property
-  def _variables(self) -> dict:
+  @property
+  def variables(self) -> dict:
+    """The arrays that `apply` takes."""
     params, stats = self._weights.params, self._weights.batch_stats
-    return jax.device_put(
-      {
-        part: {'params': params[part], 'batch_stats': stats[part]}
-        for part in ('extractor', 'stage4')
-      }
-    )
+    return {
+      part: {'params': params[part], 'batch_stats': stats[part]}
+      for part in ('extractor', 'stage4')
+    }
+
+  def apply(self, variables: dict, pictures: jax.Array) -> jax.Array:
+    """Computes the same as a call, of any number at a time, not compiled."""
+    design = resnet.Design(resnet.VARIANTS[self.variant], self._width)
+    x: Any = pictures.astype(jnp.float32) / 255
+    x = resnet.Extractor(design).apply(variables['extractor'], x)
+    x = resnet.Stage(4, design).apply(variables['stage4'], x, False)
+    return pooled(x)
 
   @functools.cached_property
-  def _apply(self) -> jax.stages.Wrapped:
-    design = resnet.Design(resnet.VARIANTS[self.variant], self._width)
-    extractor, stage4 = resnet.Extractor(design), resnet.Stage(4, design)
+  def _on_device(self) -> dict:
+    return jax.device_put(self.variables)
 
-    def apply(variables: dict, pictures: jax.Array) -> jax.Array:
-      x: Any = pictures.astype(jnp.float32) / 255
-      x = extractor.apply(variables['extractor'], x)
-      x = stage4.apply(variables['stage4'], x, False)
-      return pooled(x)
-
-    return jax.jit(apply)
+  @functools.cached_property
+  def _compiled(self) -> jax.stages.Wrapped:
+    return jax.jit(self.apply)

@@ -1,7 +1,7 @@
 """A config made into a method and its predictions, without any data."""
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -126,14 +126,23 @@ class Model:
     return several_seeds.stack_states(states), created[0][1]
 
   @functools.cached_property
-  def _predict(self) -> Any:
+  def predict_fn(self) -> Callable[..., jax.Array]:
+    """From parameters, method's state and inputs to probabilities `[B, C]`.
+
+    Not compiled; images may be bytes.
+    """
+
     def predict(params: Any, state: Any, x: jax.Array) -> jax.Array:
       probabilities = self.method.predict(params, state, as_float(x))
       if self.method.predictors:
         probabilities = probabilities.mean(axis=0)
       return jnp.asarray(probabilities)
 
-    return jax.jit(several_seeds.average_predictions(predict, len(self.seeds)))
+    return several_seeds.average_predictions(predict, len(self.seeds))
+
+  @functools.cached_property
+  def _predict(self) -> Any:
+    return jax.jit(self.predict_fn)
 
   def predict(self, state: TrainState, inputs: Any) -> np.ndarray:
     """Returns class probabilities `[B, C]` for prepared inputs `[B, …]`.

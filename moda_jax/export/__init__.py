@@ -1,0 +1,1 @@
+"""Trained models for programs without moda_jax; `python -m moda_jax.export`."""

@@ -1,0 +1,62 @@
+"""What a run's folder gives back: the model, its last state, how it went."""
+
+import os
+import pathlib
+from typing import NamedTuple
+
+from moda_jax.models.backbone import Backbone
+from moda_jax.training.backbone_file import find_backbone
+from moda_jax.training.checkpoints import guess_inputs, load_state
+from moda_jax.training.evaluation import ACCURACY
+from moda_jax.training.model import Model
+from moda_jax.training.recorded import read_recorded
+from moda_jax.training.run_folder import read_metrics
+from moda_jax.training.train_step import TrainState
+
+
+class Trained(NamedTuple):
+  """A trained model and the folder of its run.
+
+  Attributes:
+    workdir: the run's folder.
+    model: what was trained.
+    state: after its last step.
+  """
+
+  workdir: pathlib.Path
+  model: Model
+  state: TrainState
+
+  @property
+  def takes_images(self) -> bool:
+    """Whether it predicts from images rather than from rows of features."""
+    inputs = self.model.inputs
+    return inputs.are_images or inputs.picture_size > 0
+
+  @property
+  def accuracy(self) -> float | None:
+    """Target accuracy at the last evaluation; None without labels."""
+    found = [m[ACCURACY] for m in self.read_lines() if ACCURACY in m]
+    return found[-1] if found else None
+
+  def read_lines(self) -> list[dict[str, float]]:
+    """Returns what was logged up to the state's step."""
+    step = int(self.state.step)
+    return [m for m in read_metrics(self.workdir) if m['step'] <= step]
+
+  def read_backbone(self) -> Backbone:
+    """Reads the fixed network that computes the model's inputs."""
+    weights = read_recorded(self.workdir).origins['weights']
+    path = self.model.config.network.pretrained
+    return find_backbone(self.workdir, path, weights)
+
+
+def load_trained(workdir: str | os.PathLike) -> Trained:
+  """Reads a run from its folder alone, without training data."""
+  recorded = read_recorded(workdir)
+  state = load_state(workdir)
+  inputs = recorded.inputs or guess_inputs(
+    state, recorded.config, recorded.origins
+  )
+  model = Model(recorded.config, inputs)
+  return Trained(pathlib.Path(workdir), model, state)
