@@ -135,7 +135,11 @@ def test_wrong_flags_are_refused(workdir, pictures, tmp_path, values, message):
 
 
 @pytest.mark.slow
-def test_the_command_writes_the_table(workdir, pictures, tmp_path):
+def test_the_command_writes_the_table(pictures, tmp_path):
+  config = tiny.make_run_config(method='source_only', steps=2)
+  config.network.name, config.network.width = 'digits', 0.05
+  workdir = tmp_path / 'run'
+  moda_jax.train(config, workdir, tiny.make_domains())
   command = [sys.executable, '-m', 'moda_jax.predict']
   flags = [f'--workdir={workdir}', f'--images={pictures[0]}']
   out = tmp_path / 'labels.csv'
@@ -150,7 +154,7 @@ def test_the_command_writes_the_table(workdir, pictures, tmp_path):
     [*command, flags[0]], cwd=root, capture_output=True, text=True
   )
   assert (missing.returncode, missing.stderr.strip()) == (
-    1,
+    2,
     '--images must be given; see --help.',
   )
 
