@@ -1,5 +1,6 @@
 import io
 
+import matplotlib.style
 import ml_collections
 import numpy as np
 import pytest
@@ -75,8 +76,9 @@ def test_distances_are_written_within_their_cells(names):
       names, rng.integers(0, 2, (len(names), 5000)), strict=True
     )
   ]
-  figure = data_plots.draw_labels(domains)
-  figure.savefig(io.BytesIO())  # lays it out
+  with matplotlib.style.context('default'):  # experiments set their own
+    figure = data_plots.draw_labels(domains)
+    figure.savefig(io.BytesIO())  # lays it out
   axes = figure.axes[-1]
   cell = axes.get_window_extent().width / len(names)
   widths = [text.get_window_extent().width for text in axes.texts]

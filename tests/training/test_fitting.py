@@ -130,7 +130,7 @@ def test_what_was_chosen_is_recorded_and_resumed(tmp_path):
 def test_a_run_is_saved_by_time_too(tmp_path, monkeypatch):
   config = tiny.make_run_config(steps=4, method='source_only')
   run = config.run
-  run.log_every = run.eval_every = run.checkpoint_every = 100
+  run.log_every, run.eval_every, run.checkpoint_every = 1, 100, 100
   saved = []
 
   def save(self, state, step):
