@@ -8,8 +8,8 @@ steps). The paper reports 95.4 ± 0.4 % for MODA-FM on MNIST-M, 98.8 ± 0.1 % on
 MNIST and 89.4 ± 1.4 % on SVHN. The three μ are the authors' defaults.
 
 Two things differ from the authors' program, both chosen by leaving one source
-out (target MNIST-M, never read; SynthDigits regenerated, a quarter of the width,
-5,000 steps, one seed; experiments/results/digits_small_search.jsonl).
+out (target MNIST-M, never read; SynthDigits regenerated, a quarter of the
+width, 5,000 steps, one seed; experiments/results/digits_small_search.json).
 
 Layers start as in He et al. (init=he): 44.7 % on average over the sources held
 out, against 37.4 % with PyTorch's start (init=torch), which stays at chance for

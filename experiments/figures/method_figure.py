@@ -11,8 +11,9 @@ from experiments.figures.method_table import Row, Table
 def draw_table(table: Table) -> Figure:
   """Returns a panel per target with a line per row, the paper's beside."""
   count = len(table.rows)
+  lines = 2 if any(row.values for row in table.rows) else 1
   figure, panels = style.make_panels(
-    len(table.targets), table.setting.title, (2.6, 0.9 + 0.24 * count)
+    len(table.targets), table.setting.title, (2.6, 0.9 + 0.24 * lines * count)
   )
   figure.set_size_inches(figure.get_figwidth() + 1.2, figure.get_figheight())
   places = range(count)
