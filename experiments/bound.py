@@ -19,6 +19,7 @@ from absl import flags
 
 from experiments.figures import style
 from moda_jax import cli
+from moda_jax.report import palette
 
 
 def draw(
@@ -38,18 +39,18 @@ def draw(
   risks = [point.risk for point in points]
   halves = [point.half_divergence for point in points]
   both = [a + b for a, b in zip(risks, halves, strict=True)]
-  left.plot(epochs, risks, 'o-', color=style.BLUE, label='source risk')
-  left.plot(epochs, halves, 's-', color=style.ORANGE, label='½ divergence')
-  left.plot(epochs, both, '^-', color=style.VERMILION, label='their sum')
+  left.plot(epochs, risks, 'o-', color=palette.BLUE, label='source risk')
+  left.plot(epochs, halves, 's-', color=palette.ORANGE, label='½ divergence')
+  left.plot(epochs, both, '^-', color=palette.VERMILION, label='their sum')
   known = [p.target_risk for p in points if p.target_risk is not None]
   if len(known) == len(points):
     label = 'target risk (needs labels)'
-    left.plot(epochs, known, '--', color=style.BLACK, label=label)
+    left.plot(epochs, known, '--', color=palette.BLACK, label=label)
   left.plot([], [], ' ', label=r'$\lambda_\alpha$: unknowable')
   sampling = [point.sampling for point in points]
   deviation = [point.deviation for point in points]
-  right.plot(epochs, sampling, 'o-', color=style.GREEN, label=r'$B_\alpha$')
-  right.plot(epochs, deviation, 's-', color=style.PURPLE, label=r'$V$')
+  right.plot(epochs, sampling, 'o-', color=palette.GREEN, label=r'$B_\alpha$')
+  right.plot(epochs, deviation, 's-', color=palette.PURPLE, label=r'$V$')
   right.set_title(f'n = {samples:,}, d = {dimension:,.0f}')
   left.set_ylim(bottom=0)
   for axes in (left, right):

@@ -20,6 +20,7 @@ from experiments.runs.scales import EXPERIMENTS, SCALES, Setting, find_setting
 from moda_jax import cli
 from moda_jax.data.domains import Domain
 from moda_jax.data.labels import label_distances, label_shares
+from moda_jax.report import palette
 
 
 def load(setting: Setting) -> list[Domain]:
@@ -42,7 +43,7 @@ def draw(
   count = len(domains)
   figure = Figure((2.0 * count + 3.2, 2.8), layout='constrained')
   title = f'{setting.experiment}, data of the scale {setting.scale}'
-  figure.suptitle(title, fontsize=7.5, color=style.GREY)
+  figure.suptitle(title, fontsize=7.5, color=palette.GREY)
   left, right = figure.subfigures(
     1, 2, squeeze=False, width_ratios=(2.0 * count, 3.2)
   )[0]

@@ -19,6 +19,7 @@ from moda_jax import cli
 from moda_jax.data.domains import Domain
 from moda_jax.data.options import ViewOptions
 from moda_jax.data.views import Views
+from moda_jax.report import palette
 from moda_jax.training import options
 from moda_jax.training.config_files import get_config
 
@@ -58,7 +59,7 @@ def draw(
   size = (0.55 * 3 * count + 0.5, 0.78 * len(domains) + 0.4)
   figure = Figure(size, layout='constrained')
   title = f'{setting.experiment}, data of the scale {setting.scale}'
-  figure.suptitle(title, fontsize=7.5, color=style.GREY)
+  figure.suptitle(title, fontsize=7.5, color=palette.GREY)
   grid = figure.subplots(len(domains), 3 * count, squeeze=False)
   rows: list[list[object]] = []
   for number, (row, domain) in enumerate(zip(grid, domains, strict=True)):

@@ -288,8 +288,8 @@ def test_the_paper_s_figures_are_found():
 
 
 def test_every_method_has_a_look_of_its_own():
-  assert set(style.METHODS) == set(METHODS)
-  looks = [look[1:3] for look in style.METHODS.values()]
+  assert set(style.METHOD_NAMES) == set(METHODS)
+  looks = [style.method_look(method)[1:3] for method in METHODS]
   assert len(set(looks)) == len(looks)
 
 

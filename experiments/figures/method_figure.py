@@ -6,6 +6,7 @@ from matplotlib.figure import Figure
 
 from experiments.figures import style
 from experiments.figures.method_table import Row, Table
+from moda_jax.report import palette
 
 
 def draw_table(table: Table) -> Figure:
@@ -27,8 +28,8 @@ def draw_table(table: Table) -> Figure:
     axes.set_title(style.domain_name(target))
     axes.set_xlabel('accuracy (%)')
   if table.setting.has_published:
-    panels[-1].plot([], [], 'o', color=style.BLACK, label='here')
-    panels[-1].plot([], [], 'o', color=style.BLACK, mfc='none', label='paper')
+    panels[-1].plot([], [], 'o', color=palette.BLACK, label='here')
+    panels[-1].plot([], [], 'o', color=palette.BLACK, mfc='none', label='paper')
     figure.legend(loc='outside lower center', ncols=2)
   return figure
 

@@ -1,8 +1,7 @@
 """The look of all figures: one colour per method and per domain.
 
-The colours are those of Okabe and Ito, which people with any kind of colour
-blindness can tell apart. Variants of a method share its colour and differ in
-line and marker.
+The colours are those of `moda_jax.report.palette`, as on the page of a run.
+Variants of a method share its colour and differ in line and marker.
 """
 
 import csv
@@ -15,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from moda_jax.files.atomic import write_whole
+from moda_jax.report import palette
 
 matplotlib.use('Agg')  # no display is needed, nor ever opened
 matplotlib.rcParams.update(
@@ -36,10 +36,6 @@ matplotlib.rcParams.update(
 )
 PANEL = (2.7, 2.4)  # inches; three of them fill a page
 
-BLACK, ORANGE, SKY, GREEN = '#000000', '#E69F00', '#56B4E9', '#009E73'
-YELLOW, BLUE, VERMILION, PURPLE = '#F0E442', '#0072B2', '#D55E00', '#CC79A7'
-GREY, BROWN = '#7F7F7F', '#8C510A'
-
 
 class Look(NamedTuple):
   """How a method is drawn.
@@ -57,55 +53,56 @@ class Look(NamedTuple):
   marker: str = 'o'
 
 
-METHODS = {
-  'source_only': Look('source only', GREY, '-', 's'),
-  'dann_ss': Look('DANN-SS', SKY, '--', 'v'),
-  'dann_ms': Look('DANN-MS', SKY, '-', 'o'),
-  'mada': Look('MADA', BROWN, '-', 'D'),
-  'mada_ss': Look('MADA-SS', BROWN, '--', 'v'),
-  'mdan': Look('MDAN', BLUE, '-', 's'),
-  'mdan_max': Look('MDAN (max)', BLUE, '--', 'v'),
-  'mdan_fm': Look('MDAN-FM', BLUE, ':', '^'),
-  'moe': Look('MoE', PURPLE, '-', 'P'),
-  'm3sda': Look('M³SDA', PURPLE, '--', 'X'),
-  'moda': Look('MODA', ORANGE, '-', '^'),
-  'fm': Look('FM', GREEN, '-', 'D'),
-  'moda_fm': Look('MODA-FM', VERMILION, '-', 'o'),
-  'moda_fm_floored': Look('MODA-FM, floor', VERMILION, '--', 'v'),
-  'moda_fm_relative': Look('MODA-FM, relative', VERMILION, ':', '^'),
-  'moda_fm_projected': Look('MODA-FM, projected', VERMILION, '-.', 's'),
-  'moda_fm_darn': Look('MODA-FM, DARN', VERMILION, (0, (5, 1, 1, 1)), 'D'),
-  'supervised': Look('supervised', BLACK, '-', '*'),
+METHOD_NAMES = {
+  'source_only': 'source only',
+  'dann_ss': 'DANN-SS',
+  'dann_ms': 'DANN-MS',
+  'mada': 'MADA',
+  'mada_ss': 'MADA-SS',
+  'mdan': 'MDAN',
+  'mdan_max': 'MDAN (max)',
+  'mdan_fm': 'MDAN-FM',
+  'moe': 'MoE',
+  'm3sda': 'M³SDA',
+  'moda': 'MODA',
+  'fm': 'FM',
+  'moda_fm': 'MODA-FM',
+  'moda_fm_floored': 'MODA-FM, floor',
+  'moda_fm_relative': 'MODA-FM, relative',
+  'moda_fm_projected': 'MODA-FM, projected',
+  'moda_fm_darn': 'MODA-FM, DARN',
+  'supervised': 'supervised',
 }
 _DOMAINS = {
-  'mnist': ('MNIST', BLUE),
-  'mnistm': ('MNIST-M', ORANGE),
-  'svhn': ('SVHN', GREEN),
-  'synth': ('SynthDigits', VERMILION),
-  'uci': ('UCI digits', PURPLE),
-  'amazon': ('Amazon', BLUE),
-  'dslr': ('DSLR', ORANGE),
-  'webcam': ('Webcam', GREEN),
-  'books': ('Books', BLUE),
-  'dvd': ('DVD', ORANGE),
-  'electronics': ('Electronics', GREEN),
-  'kitchen': ('Kitchen', VERMILION),
+  'mnist': ('MNIST', palette.BLUE),
+  'mnistm': ('MNIST-M', palette.ORANGE),
+  'svhn': ('SVHN', palette.GREEN),
+  'synth': ('SynthDigits', palette.VERMILION),
+  'uci': ('UCI digits', palette.PURPLE),
+  'amazon': ('Amazon', palette.BLUE),
+  'dslr': ('DSLR', palette.ORANGE),
+  'webcam': ('Webcam', palette.GREEN),
+  'books': ('Books', palette.BLUE),
+  'dvd': ('DVD', palette.ORANGE),
+  'electronics': ('Electronics', palette.GREEN),
+  'kitchen': ('Kitchen', palette.VERMILION),
 }
 
 
 def method_look(method: str) -> Look:
   """Returns how a method is drawn; one that is not known in grey."""
-  return METHODS.get(method, Look(method, GREY, ':', 'x'))
+  name = METHOD_NAMES.get(method, method)
+  return Look(name, *palette.method_style(method))
 
 
 def domain_name(domain: str) -> str:
   """Returns the name of a domain as papers write it."""
-  return _DOMAINS.get(domain, (domain, GREY))[0]
+  return _DOMAINS.get(domain, (domain, palette.GREY))[0]
 
 
 def domain_color(domain: str) -> str:
   """Returns the colour of a domain."""
-  return _DOMAINS.get(domain, (domain, GREY))[1]
+  return _DOMAINS.get(domain, (domain, palette.GREY))[1]
 
 
 def make_panels(
@@ -123,7 +120,7 @@ def make_panels(
   figure = Figure(
     (max(width * count, 3.6), height + 0.35), layout='constrained'
   )
-  figure.suptitle(title, fontsize=7.5, color=GREY, wrap=True)
+  figure.suptitle(title, fontsize=7.5, color=palette.GREY, wrap=True)
   panels = figure.subplots(1, count, squeeze=False, **options)[0]
   return figure, list(panels)
 
