@@ -3,10 +3,11 @@
   python -m moda_jax.export --workdir=RUN --to=FOLDER
 
 writes from the run's folder alone: model.stablehlo (for JAX on CPU, CUDA and
-TPU), savedmodel/ (for TensorFlow), classes.json (the class names), and
-MODEL_CARD.md, which says what the model takes and gives and how to load it. It
-takes byte images of a fixed size, any number at a time, or rows of features;
-conversion, normalisation and a fixed network are inside.
+TPU), savedmodel/ (for TensorFlow), model.onnx (for onnxruntime; written where
+jax2onnx is installed, pip install 'moda_jax[onnx]'), classes.json (the class
+names), and MODEL_CARD.md, which says what the model takes and gives and how to
+load it. It takes byte images of a fixed size, any number at a time, or rows of
+features; conversion, normalisation and a fixed network are inside.
 """
 
 import argparse
@@ -28,8 +29,8 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     '--formats',
     type=lambda text: text.split(','),
     default=[],
-    help='stablehlo, savedmodel or both, with a comma; by default all that '
-    'work here',
+    help='of stablehlo, savedmodel and onnx those to write, with commas; by '
+    'default all that work here',
   )
   return parser.parse_args(arguments)
 

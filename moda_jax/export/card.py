@@ -7,6 +7,7 @@ import jax
 
 import moda_jax
 from moda_jax.export.formats import PLATFORMS, input_shape
+from moda_jax.export.onnx_file import INSTALLING
 from moda_jax.training.progress import format_accuracy
 from moda_jax.training.recorded import read_recorded
 from moda_jax.training.trained import Trained
@@ -32,14 +33,20 @@ model = export.deserialize(pathlib.Path('model.stablehlo').read_bytes())
 model = tf.saved_model.load('savedmodel')
 {inputs}probabilities = model.predict(inputs)['probabilities'].numpy()
 """,
+  'onnx': """\
+model = onnxruntime.InferenceSession('model.onnx')
+{inputs}(probabilities,) = model.run(['probabilities'], {{'inputs': inputs}})
+""",
 }
 _IMPORTS = {
   'stablehlo': ['import numpy as np', 'from jax import export'],
   'savedmodel': ['import numpy as np', 'import tensorflow as tf'],
+  'onnx': ['import numpy as np', 'import onnxruntime'],
 }
 _TITLES = {
   'stablehlo': 'JAX: `model.stablehlo`',
   'savedmodel': 'TensorFlow: `savedmodel/`',
+  'onnx': 'ONNX: `model.onnx`',
 }
 _NEEDS = {
   'stablehlo': (
@@ -47,7 +54,15 @@ _NEEDS = {
     f'(≥ {jax.__version__}) and flatbuffers'
   ),
   'savedmodel': 'Needs the package tensorflow',
+  'onnx': (
+    'Opset 23: takes `inputs`, gives `probabilities`. Needs the package '
+    'onnxruntime (≥ 1.24.1)'
+  ),
 }
+_WITHOUT_ONNX = (
+  f'ONNX is not here. To get it: `{INSTALLING}`, then `python -m '
+  'moda_jax.export --formats=onnx` on the run.'
+)
 
 
 def make_card(trained: Trained, formats: Sequence[str]) -> str:
@@ -67,6 +82,7 @@ def make_card(trained: Trained, formats: Sequence[str]) -> str:
     f'## Output\n\n{_describe_output(trained)}',
     '## Loading\n\nIn this folder; moda_jax is not needed.',
     *(_show_loading(trained, name) for name in formats),
+    *([] if 'onnx' in formats else [_WITHOUT_ONNX]),
     f'Written by moda_jax {moda_jax.__version__} with JAX {jax.__version__}.',
   ]
   return '\n\n'.join(sections) + '\n'

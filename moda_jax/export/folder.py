@@ -46,7 +46,7 @@ def write_folder(
   """
   path = check_place(folder)
   chosen = formats_lib.choose(formats)
-  exported = formats_lib.export(trained, backbone)
+  portable = formats_lib.Portable(trained, backbone)
   try:
     parent = path.absolute().parent
     parent.mkdir(parents=True, exist_ok=True)
@@ -54,7 +54,7 @@ def write_folder(
       made = pathlib.Path(place) / 'made'
       made.mkdir()
       for name in chosen:
-        formats_lib.WRITERS[name](exported, made)
+        formats_lib.WRITERS[name](portable, made)
       _write_texts(trained, chosen, made)
       made.replace(path)
   except OSError as error:

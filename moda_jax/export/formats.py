@@ -1,6 +1,7 @@
 """A trained model as one function of its inputs, and the files that hold it."""
 
 import contextlib
+import functools
 import importlib.util
 import pathlib
 from collections.abc import Callable, Iterator, Sequence
@@ -11,6 +12,7 @@ import jax.export
 import numpy as np
 
 from moda_jax.errors import UserError
+from moda_jax.export import onnx_file
 from moda_jax.models.backbone import Backbone
 from moda_jax.training import devices
 from moda_jax.training.model import Inputs
@@ -26,30 +28,43 @@ def input_shape(inputs: Inputs) -> tuple[int, ...]:
   return (size, size, 3) if size else inputs.shape
 
 
-def export(trained: Trained, backbone: Backbone | None) -> jax.export.Exported:
-  """Returns the model with its arrays inside, for any number of inputs.
+class Portable:
+  """A model with its arrays inside, for any number of inputs.
 
-  Args:
-    trained: the model.
-    backbone: what computes its features from pictures, if anything.
+  Attributes:
+    taken: its input, with the symbol b for how many there are.
   """
-  model, state = trained.model, trained.state
-  # As NumPy's arrays they become constants, and those not used fall away.
-  params, method_state = jax.tree.map(
-    np.asarray, (state.predicting_params, state.method_state)
-  )
 
-  def predict(x: jax.Array) -> jax.Array:
-    if backbone is not None:
-      x = backbone.apply(backbone.variables, x)
-    return model.predict_fn(params, method_state, x)
+  def __init__(self, trained: Trained, backbone: Backbone | None = None):
+    """Takes what predicts.
 
-  shape = input_shape(model.inputs)
-  dtype = np.uint8 if trained.takes_images else np.float32
-  (batch,) = jax.export.symbolic_shape('b')
-  taken = jax.ShapeDtypeStruct((batch, *shape), dtype)
-  with _without_locations():
-    return jax.export.export(jax.jit(predict), platforms=PLATFORMS)(taken)
+    Args:
+      trained: the model.
+      backbone: what computes its features from pictures, if anything.
+    """
+    self._model, self._backbone = trained.model, backbone
+    state = trained.state
+    # As NumPy's arrays they become constants, and those not used fall away.
+    self._arrays = jax.tree.map(
+      np.asarray, (state.predicting_params, state.method_state)
+    )
+    shape = input_shape(trained.model.inputs)
+    dtype = np.uint8 if trained.takes_images else np.float32
+    (batch,) = jax.export.symbolic_shape('b')
+    self.taken = jax.ShapeDtypeStruct((batch, *shape), dtype)
+
+  def predict(self, x: jax.Array) -> jax.Array:
+    """Computes probabilities `[b, C]`; to be traced."""
+    if self._backbone is not None:
+      x = self._backbone.apply(self._backbone.variables, x)
+    return self._model.predict_fn(*self._arrays, x)
+
+  @functools.cached_property
+  def exported(self) -> jax.export.Exported:
+    """What StableHLO and SavedModel are written from."""
+    with _without_locations():
+      traced = jax.export.export(jax.jit(self.predict), platforms=PLATFORMS)
+      return traced(self.taken)
 
 
 @contextlib.contextmanager
@@ -64,26 +79,22 @@ def _without_locations() -> Iterator[None]:
     jax.config.update(name, before)
 
 
-def _write_stablehlo(
-  exported: jax.export.Exported, folder: pathlib.Path
-) -> None:
-  (folder / STABLEHLO).write_bytes(exported.serialize())
+def _write_stablehlo(portable: Portable, folder: pathlib.Path) -> None:
+  (folder / STABLEHLO).write_bytes(portable.exported.serialize())
 
 
-def _write_savedmodel(
-  exported: jax.export.Exported, folder: pathlib.Path
-) -> None:
+def _write_savedmodel(portable: Portable, folder: pathlib.Path) -> None:
   devices.hide_from_tensorflow()
   import tensorflow as tf  # takes a while to import
   from jax.experimental import jax2tf
 
   converted = jax2tf.convert(
-    exported.call,
+    portable.exported.call,
     polymorphic_shapes=['(b, ...)'],
     with_gradient=False,
     native_serialization_platforms=PLATFORMS,
   )
-  (taken,) = exported.in_avals
+  taken = portable.taken
   signature = tf.TensorSpec((None, *taken.shape[1:]), taken.dtype, 'inputs')
 
   @tf.function(autograph=False, input_signature=[signature])
@@ -100,10 +111,14 @@ def _write_savedmodel(
     )
 
 
-Writer = Callable[[jax.export.Exported, pathlib.Path], None]
-WRITERS: dict[str, Writer] = {
+def _write_onnx(portable: Portable, folder: pathlib.Path) -> None:
+  onnx_file.write(portable.predict, portable.taken, folder)
+
+
+WRITERS: dict[str, Callable[[Portable, pathlib.Path], None]] = {
   'stablehlo': _write_stablehlo,
   'savedmodel': _write_savedmodel,
+  'onnx': _write_onnx,
 }
 
 
@@ -111,17 +126,23 @@ def choose(formats: Sequence[str]) -> list[str]:
   """Returns the formats to write; refuses what is unknown or cannot work.
 
   Args:
-    formats: names in `WRITERS`; by default all that work with this JAX.
+    formats: names in `WRITERS`; by default all that work here.
   """
-  can_convert = importlib.util.find_spec('jax.experimental.jax2tf') is not None
-  working = [name for name in WRITERS if name != 'savedmodel' or can_convert]
+  lacking = {}
+  if importlib.util.find_spec('jax.experimental.jax2tf') is None:
+    lacking['savedmodel'] = (
+      f'jax.experimental.jax2tf, which JAX {jax.__version__} lacks'
+    )
+  if not onnx_file.is_installed():
+    lacking['onnx'] = f'jax2onnx: {onnx_file.INSTALLING}'
+  working = [name for name in WRITERS if name not in lacking]
   for name in formats:
     if name not in WRITERS:
       known = ', '.join(WRITERS)
       raise UserError(f"--formats: '{name}' is unknown; allowed are {known}.")
-    if name not in working:
+    if name in lacking:
       raise UserError(
-        f"--formats: '{name}' needs jax.experimental.jax2tf, which JAX "
-        f'{jax.__version__} lacks; allowed here are {", ".join(working)}.'
+        f"--formats: '{name}' needs {lacking[name]}; allowed here are "
+        f'{", ".join(working)}.'
       )
   return list(dict.fromkeys(formats)) or working
