@@ -5,7 +5,7 @@ PIP_INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check \
   --constraint constraints.txt
 PYTEST = $(BIN)/python -m pytest -n 2 --dist loadfile --max-worker-restart 0
 
-.PHONY: demo test test-all lint benchmark notebook clean
+.PHONY: demo test test-all test-onnx lint benchmark notebook clean
 .DELETE_ON_ERROR:
 
 demo: .venv/.demo
@@ -18,6 +18,11 @@ test: .venv/.test
 # Those too: `-m ''` lifts the `-m 'not slow'` of pyproject.toml.
 test-all: .venv/.test
 	$(PYTEST) -m ''
+
+# Exported models in ONNX, which bring 170 MB more.
+test-onnx: .venv/.test
+	$(PIP_INSTALL) --editable '.[demo,test,onnx]'
+	$(BIN)/python -m pytest -m '' tests/test_export_onnx.py
 
 lint: .venv/.test
 	$(BIN)/ruff check .

@@ -1,5 +1,6 @@
 """Exported models: the same answers as the run, without the project's code."""
 
+import importlib.util
 import json
 import os
 import pathlib
@@ -7,13 +8,18 @@ import re
 import subprocess
 import sys
 
-import jax
 import numpy as np
 import pytest
 import tiny
 from jax import export
 from PIL import Image
-from weight_writers import WRITERS
+from random_models import (
+  CLASSES,
+  SMALL,
+  make_inputs,
+  make_trained,
+  make_trained_on_features,
+)
 
 import moda_jax
 from moda_jax.api import Run
@@ -22,53 +28,6 @@ from moda_jax.export import __main__ as command
 from moda_jax.export import formats
 from moda_jax.export.card import make_card
 from moda_jax.export.folder import write_folder
-from moda_jax.models import published_weights
-from moda_jax.models.backbone import Backbone
-from moda_jax.training import options
-from moda_jax.training.model import Inputs, Model
-from moda_jax.training.recorded import to_record
-from moda_jax.training.train_step import TrainState
-from moda_jax.training.trained import Trained
-
-CLASSES = ('mug', 'pen', 'Stück')
-SMALL = {'rtol': 1e-4, 'atol': 1e-6}
-
-
-def make_trained(
-  workdir, shape, variant='', picture_size=0, origins=None, **values
-):
-  """Returns a model with random parameters and state, and a run's folder."""
-  config = options.prune(tiny.make_run_config(**values))
-  inputs = Inputs(shape, CLASSES, variant, picture_size=picture_size)
-  model = Model(config, inputs)
-  state = jax.eval_shape(lambda: model.create_state()[0])  # compiles nothing
-  rng = np.random.default_rng(0)
-
-  def draw(x):
-    scale = 1 / np.sqrt(np.prod(x.shape[:-1])) if len(x.shape) > 1 else 0.5
-    return rng.normal(size=x.shape, scale=scale).astype(np.float32)
-
-  state = TrainState(
-    step=np.int32(6),
-    params=jax.tree.map(draw, state.params),
-    opt_state=(),
-    # Variances are among these.
-    method_state=jax.tree.map(lambda x: 1 + abs(draw(x)), state.method_state),
-    ema_params=jax.tree.map(draw, state.ema_params),
-  )
-  workdir.mkdir(exist_ok=True)
-  known = dict.fromkeys('abct', 'folder /home/me/pictures, 9 examples')
-  record = to_record(config, known | (origins or {}), inputs)
-  (workdir / 'config.json').write_text(json.dumps(record))
-  return Trained(workdir, model, state)
-
-
-def make_inputs(shape, count):
-  rng = np.random.default_rng(1)
-  if len(shape) == 1:
-    return rng.normal(size=(count, *shape)).astype(np.float32)
-  colours = rng.integers(0, 128, (count, 1, 1, 3), np.uint8)
-  return colours + rng.integers(0, 128, (count, *shape), np.uint8)
 
 
 def check_answers(run, folder):
@@ -120,20 +79,7 @@ def test_answers_of_resnet(tmp_path):
 
 @pytest.mark.slow
 def test_the_fixed_network_is_inside(tmp_path):
-  source = WRITERS['h5 weights'](tmp_path)
-  (tmp_path / 'run').mkdir()
-  weights = tmp_path / 'run' / 'backbone.npz'
-  published_weights.convert_file(source, weights)
-  backbone = Backbone(published_weights.load_pretrained(weights))
-  trained = make_trained(
-    tmp_path / 'run',
-    (backbone.features,),
-    backbone.variant,
-    picture_size=32,
-    origins={'weights': backbone.description},
-    network='features',
-    hidden=8,
-  )
+  trained, backbone = make_trained_on_features(tmp_path)
   check_answers(Run(trained), tmp_path / 'out')
   card = (tmp_path / 'out' / 'MODEL_CARD.md').read_text()
   assert f'pretrained weights: {backbone.description}' in card
@@ -174,7 +120,8 @@ def test_the_command_writes_what_its_card_says(
   workdir, tmp_path, monkeypatch, capsys
 ):
   folder = tmp_path / 'deep' / 'out'
-  command.main([f'--workdir={workdir}', f'--to={folder}'])
+  given = [f'--workdir={workdir}', f'--to={folder}']
+  command.main([*given, '--formats=stablehlo,savedmodel'])
   names = ['MODEL_CARD.md', 'classes.json', 'model.stablehlo', 'savedmodel']
   assert sorted(path.name for path in folder.iterdir()) == names
   assert capsys.readouterr().out.strip() == f'{folder}: {", ".join(names)}'
@@ -229,7 +176,9 @@ def test_the_card_tells_of_weighted_words(tmp_path):
 
 def test_the_card_tells_of_padding(tmp_path):
   trained = make_trained(tmp_path / 'run', (32, 32, 3), network='tiny images')
-  assert '28 × 28' not in make_card(trained, [])
+  card = make_card(trained, [])
+  assert '28 × 28' not in card
+  assert "pip install 'moda_jax[onnx]'" in card
   trained.model.inputs = trained.model.inputs._replace(padded=True)
   assert 'images of 28 × 28 get a margin of 2' in make_card(trained, [])
 
@@ -244,7 +193,7 @@ def test_the_card_tells_of_padding(tmp_path):
     ({'to': '{tmp}/full'}, 'full is there already and is not an empty folder'),
     ({'to': '{tmp}/full/file'}, 'file is there already and is not an empty'),
     ({'to': '{tmp}/full/file/x'}, 'x cannot be written'),
-    ({'formats': 'onnx'}, "'onnx' is unknown; allowed are stablehlo, saved"),
+    ({'formats': 'tflite'}, "'tflite' is unknown; allowed are stablehlo, "),
   ],
 )
 def test_wrong_flags_are_refused(workdir, tmp_path, values, message):
@@ -259,8 +208,18 @@ def test_wrong_flags_are_refused(workdir, tmp_path, values, message):
   assert (tmp_path / 'full' / 'file').read_text() == 'mine'
 
 
-def test_without_jax2tf_the_other_format_is_written(monkeypatch):
-  monkeypatch.setattr(formats.importlib.util, 'find_spec', lambda _: None)
+def test_formats_that_lack_a_package_are_left_out(monkeypatch):
+  find_spec = importlib.util.find_spec
+
+  def find(name):
+    return None if name in missing else find_spec(name)
+
+  monkeypatch.setattr(formats.importlib.util, 'find_spec', find)
+  missing = {'jax2onnx'}
+  assert formats.choose([]) == ['stablehlo', 'savedmodel']
+  with pytest.raises(UserError, match=r"'onnx' needs .*'moda_jax\[onnx\]'"):
+    formats.choose(['onnx'])
+  missing = {'jax2onnx', 'jax.experimental.jax2tf'}
   assert formats.choose([]) == ['stablehlo']
   with pytest.raises(UserError, match=r"'savedmodel' needs .*jax2tf"):
     formats.choose(['stablehlo', 'savedmodel'])
@@ -279,7 +238,7 @@ def test_an_empty_folder_is_filled_and_failure_leaves_nothing(
   with monkeypatch.context() as patch:
     patch.setitem(formats.WRITERS, 'savedmodel', fail)
     with pytest.raises(UserError, match='cannot be written: the disk is full'):
-      write_folder(trained, place)
+      write_folder(trained, place, ['stablehlo', 'savedmodel'])
   assert sorted(path.name for path in tmp_path.iterdir()) == ['out', 'run']
   assert not list(place.iterdir())
   write_folder(trained, place, ['stablehlo'])
@@ -288,7 +247,8 @@ def test_an_empty_folder_is_filled_and_failure_leaves_nothing(
 
 @pytest.mark.slow
 def test_the_model_runs_outside_of_the_project(workdir, tmp_path):
-  folder = moda_jax.load(workdir).export(tmp_path / 'out')
+  formats = ['stablehlo', 'savedmodel']
+  folder = moda_jax.load(workdir).export(tmp_path / 'out', formats)
   images = make_inputs((32, 32, 3), 3)
   np.save(tmp_path / 'images.npy', images)
   program = (
