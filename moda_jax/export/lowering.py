@@ -16,9 +16,9 @@ def to_plain(
 ) -> Callable[[jax.Array], jax.Array]:
   """Returns the same function without what ONNX converters get wrong.
 
-  It computes what platforms other than CPUs, CUDA and TPUs would: XLA's own
-  convolution and pooling rather than what replaces them on some. Calls, with
-  gradients of their own or without, are written out.
+  Where platforms differ it takes the default: XLA's own convolution and pooling
+  rather than what replaces them on CPUs. Calls, with gradients of their own or
+  without, are written out.
 
   Args:
     function: of one array.
