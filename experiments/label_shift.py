@@ -86,7 +86,7 @@ def _draw_distances(
   for i, j in np.ndindex(values.shape):
     if i != j:
       paper = published_distance(names[i], names[j]) if has_published else None
-      text = f'{values[i, j]:.3g}' + (f'\n({paper:.3g})' if paper else '')
+      text = f'{values[i, j]:.4f}' + (f'\n({paper:.4f})' if paper else '')
       axes.text(j, i, text, ha='center', va='center', fontsize=7)
   shown = [style.domain_name(name) for name in names]
   axes.set_xticks(range(len(names)), shown, rotation=30, ha='right')

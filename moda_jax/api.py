@@ -18,15 +18,10 @@ from moda_jax.data.new_inputs import iter_new_images, prepare_new_inputs
 from moda_jax.errors import UserError
 from moda_jax.models.backbone import Backbone
 from moda_jax.objectives import metrics as names
-from moda_jax.training import (
-  display,
-  labelling,
-  loop,
-  options,
-  own_arrays,
-)
+from moda_jax.training import display, labelling, loop, options, own_arrays
 from moda_jax.training.config_files import own_data_config
 from moda_jax.training.experiment import Experiment
+from moda_jax.training.outcome import summarise
 from moda_jax.training.trained import Trained, load_trained
 
 _DOMAINS = {'data.sources', 'data.target', 'data.datasets'}
@@ -182,7 +177,7 @@ class Run:
     from moda_jax import report
 
     experiment = self._open()
-    outcome = loop.summarise(experiment, self._state, self.workdir)
+    outcome = summarise(experiment, self._state, self.workdir)
     return report.write_run_page(outcome, self.workdir)
 
   def _open(self) -> Experiment:

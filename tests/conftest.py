@@ -2,6 +2,7 @@
 
 import collections
 import gc
+import logging
 import os
 import pathlib
 import socket
@@ -54,6 +55,16 @@ def _drop_compiled_programs():
 
   jax.clear_caches()
   gc.collect()
+
+
+@pytest.fixture(autouse=True)
+def _restore_log():
+  """Undoes what commands run in this process do to the package's log."""
+  package = logging.getLogger('moda_jax')
+  before = [*package.handlers], package.level, package.propagate
+  yield
+  package.handlers, level, package.propagate = before
+  package.setLevel(level)
 
 
 @pytest.fixture(scope='session')

@@ -4,20 +4,15 @@ The addresses are those that TFDS and public scripts use. What is not listed
 here must be fetched by hand, or is made by the builders themselves.
 """
 
-import hashlib
 import http.client
 import pathlib
-import sys
 import urllib.error
-import urllib.request
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
-import tqdm
-
-from moda_jax import cli
 from moda_jax.datasets import checksums
 from moda_jax.errors import UserError
 from moda_jax.files.atomic import write_whole
+from moda_jax.files.downloads import copy_from
 
 _MNIST = 'https://storage.googleapis.com/cvdf-datasets/mnist/'
 _SVHN = 'http://ufldl.stanford.edu/housenumbers/'
@@ -25,9 +20,6 @@ _BSDS500 = (
   'https://www2.eecs.berkeley.edu/Research/Projects/CS/vision/grouping/BSR/'
   'BSR_bsds500.tgz'
 )
-_MAX_BYTES = 2**30
-_BLOCK = 2**16
-_SECONDS = 60  # without a single byte
 
 
 class Download(NamedTuple):
@@ -111,7 +103,7 @@ def fetch(download: Download, path: pathlib.Path) -> str:
   path.parent.mkdir(parents=True, exist_ok=True)
   try:
     with write_whole(path, 'wb') as file:
-      digest = _copy(download.address, file, path.name)
+      digest = copy_from(download.address, file, path.name)
       if download.sha256 and digest != download.sha256:
         raise ValueError(
           f'its SHA-256 is {digest}, where {download.sha256} is expected'
@@ -122,28 +114,3 @@ def fetch(download: Download, path: pathlib.Path) -> str:
     reason = getattr(error, 'reason', None) or error
     raise UserError(f'{download.address}: {reason}') from error
   return digest
-
-
-def _copy(address: str, file: IO[bytes], name: str) -> str:
-  """Copies what is at an address into an open file; returns its SHA-256."""
-  digest, size = hashlib.sha256(), 0
-  with urllib.request.urlopen(address, timeout=_SECONDS) as answer:
-    expected = int(answer.headers.get('Content-Length') or 0)
-    with tqdm.tqdm(
-      desc=name,
-      total=expected or None,
-      unit='B',
-      unit_scale=True,
-      file=sys.stderr,
-      disable=not (cli.in_notebook() or sys.stderr.isatty()),
-    ) as bar:
-      while block := answer.read(_BLOCK):
-        size += len(block)
-        if size > _MAX_BYTES:
-          raise ValueError(f'it is larger than {_MAX_BYTES:,} bytes')
-        digest.update(block)
-        file.write(block)
-        bar.update(len(block))
-  if expected and size != expected:
-    raise ValueError(f'{size:,} of {expected:,} bytes arrived')
-  return digest.hexdigest()

@@ -7,11 +7,12 @@ import re
 import shutil
 import subprocess
 import sys
-import urllib.error
 import urllib.request
+from typing import IO
 
 import tqdm
 
+from moda_jax import cli
 from moda_jax.errors import UserError
 
 MAX_BYTES = 2**30
@@ -69,7 +70,8 @@ def fetch_hashed(address: str, folder: pathlib.Path) -> pathlib.Path:
     raise UserError(f'{address}: the name of the file carries no hash.')
   path = folder / name
   try:
-    found = _copy(address, path)
+    with path.open('wb') as file:
+      found = copy_from(address, file, name)
   except (OSError, http.client.HTTPException, ValueError) as error:
     path.unlink(missing_ok=True)
     reason = getattr(error, 'reason', None) or error
@@ -83,25 +85,35 @@ def fetch_hashed(address: str, folder: pathlib.Path) -> pathlib.Path:
   return path
 
 
-def _copy(address: str, path: pathlib.Path) -> str:
-  """Copies what is at an address to a file; returns its SHA-256."""
+def copy_from(address: str, file: IO[bytes], name: str) -> str:
+  """Copies what is at an address into an open file; returns its SHA-256.
+
+  Args:
+    address: where it is.
+    file: to write to.
+    name: what the bar that someone may be watching is called.
+
+  Raises:
+    ValueError: it is too large, or not all of it arrived.
+  """
   digest, size = hashlib.sha256(), 0
-  with (
-    urllib.request.urlopen(address, timeout=_SECONDS) as answer,
-    path.open('wb') as file,
-    tqdm.tqdm(
-      total=int(answer.headers.get('Content-Length') or 0) or None,
-      desc=path.name,
+  with urllib.request.urlopen(address, timeout=_SECONDS) as answer:
+    expected = int(answer.headers.get('Content-Length') or 0)
+    with tqdm.tqdm(
+      desc=name,
+      total=expected or None,
       unit='B',
       unit_scale=True,
-      disable=not sys.stderr.isatty(),
-    ) as bar,
-  ):
-    while block := answer.read(_BLOCK):
-      size += len(block)
-      if size > MAX_BYTES:
-        raise ValueError(f'it is larger than {MAX_BYTES:,} bytes')
-      digest.update(block)
-      file.write(block)
-      bar.update(len(block))
+      file=sys.stderr,
+      disable=not (cli.in_notebook() or sys.stderr.isatty()),
+    ) as bar:
+      while block := answer.read(_BLOCK):
+        size += len(block)
+        if size > MAX_BYTES:
+          raise ValueError(f'it is larger than {MAX_BYTES:,} bytes')
+        digest.update(block)
+        file.write(block)
+        bar.update(len(block))
+  if expected and size != expected:
+    raise ValueError(f'{size:,} of {expected:,} bytes arrived')
   return digest.hexdigest()

@@ -11,7 +11,7 @@ from moda_jax.report import comparison, curves, html, runs, sections
 from moda_jax.report.palette import run_styles
 from moda_jax.report.runs import ReportedRun
 from moda_jax.training.experiment import Experiment
-from moda_jax.training.loop import Outcome
+from moda_jax.training.outcome import Outcome
 
 _log = logging.getLogger(__name__)
 _PAGE = 'index.html'

@@ -10,9 +10,9 @@ import ml_collections
 
 from moda_jax.errors import UserError
 from moda_jax.report.curves import Lines
-from moda_jax.training import loop
 from moda_jax.training.checkpoints import load_state
 from moda_jax.training.experiment import Experiment
+from moda_jax.training.outcome import Outcome
 from moda_jax.training.recorded import read_recorded
 from moda_jax.training.run_folder import read_metrics
 from moda_jax.training.train_step import TrainState
@@ -55,7 +55,7 @@ class ReportedRun(NamedTuple):
 
 
 def from_outcome(
-  name: str, outcome: loop.Outcome, workdir: str | os.PathLike
+  name: str, outcome: Outcome, workdir: str | os.PathLike
 ) -> ReportedRun:
   """Describes a run that has just been trained."""
   training = in_training(name, outcome.experiment, workdir)

@@ -47,7 +47,6 @@ def test_a_common_order_is_kept():
 
 
 def test_a_source_may_lack_a_class_and_is_told(caplog):
-  logging.getLogger('moda_jax').propagate = True
   with caplog.at_level(logging.WARNING, 'moda_jax'):
     matched = match(make('t', ['c']), make('a', ['a', 'b']), make('b', ['c']))
   assert matched.num_classes == 3
