@@ -127,7 +127,7 @@ def test_what_cannot_be_converted_is_refused(
   taken = jax.ShapeDtypeStruct((batch, 4), np.float32)
   if predict is None:
     monkeypatch.setattr(onnx_file, 'to_plain', lambda *_: lambda x: x + 0.01)
-    predict = np.negative
+    predict = jax.numpy.negative
   with pytest.raises(UserError, match=message) as caught:
     onnx_file.write(predict, taken, tmp_path)
   assert len(str(caught.value).splitlines()) == 1
