@@ -21,7 +21,7 @@ from moda_jax.training.evaluation import ACCURACY, DEVIATION, seed_accuracy
 from moda_jax.training.experiment import Experiment
 from moda_jax.training.interruption import catch_signals
 from moda_jax.training.progress import MetricsBuffer, Progress, format_accuracy
-from moda_jax.training.recorded import to_record
+from moda_jax.training.recorded import as_folder, to_record
 from moda_jax.training.run_folder import RunFolder, read_metrics
 from moda_jax.training.train_step import TrainState
 
@@ -79,6 +79,7 @@ def train(
     NonFiniteError: training diverged; the last good checkpoint is kept.
     Interrupted: on SIGINT or SIGTERM, once everything is saved.
   """
+  as_folder(workdir)  # before data is read
   use_compilation_cache(options.check(config).run.compilation_cache)
   experiment = Experiment(config, data, devices)
   with (
@@ -200,7 +201,7 @@ def restore(
   data: Domains | None = None,
 ) -> tuple[Experiment, TrainState]:
   """Returns a run in `workdir` and the state of its last checkpoint."""
-  if not pathlib.Path(workdir, 'config.json').exists():
+  if not (as_folder(workdir) / 'config.json').exists():
     raise UserError(f"--workdir='{workdir}' does not hold a run.")
   experiment = Experiment(config, data)
   with contextlib.closing(open_folder(workdir, experiment)) as folder:

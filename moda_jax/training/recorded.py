@@ -123,9 +123,16 @@ def flatten(values: dict[str, Any], prefix: str = '') -> dict[str, Any]:
   return flat
 
 
+def as_folder(workdir: Any) -> pathlib.Path:
+  """Returns the path of a run's folder, which need not be there."""
+  if not isinstance(workdir, str | os.PathLike) or not os.fspath(workdir):
+    raise UserError(f'--workdir={workdir!r} does not name a folder.')
+  return pathlib.Path(workdir)
+
+
 def read_recorded(workdir: str | os.PathLike) -> Recorded:
   """Reads the config of a run from its folder."""
-  path = pathlib.Path(workdir) / _FILE
+  path = as_folder(workdir) / _FILE
   if not path.is_file():
     raise UserError(f"'{workdir}' does not hold a run: it has no {_FILE}.")
   try:
