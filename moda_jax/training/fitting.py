@@ -9,7 +9,7 @@ import numpy as np
 
 from moda_jax.data.domains import Domain, Domains
 from moda_jax.data.options import FIT
-from moda_jax.data.pictures import PictureFiles
+from moda_jax.data.pictures import UnsizedPictures
 from moda_jax.data.rows import are_rows
 
 _log = logging.getLogger(__name__)
@@ -76,7 +76,7 @@ def _typical_side(domains: tuple[Domain, ...]) -> int:
   """Returns the median of the pictures' shorter sides, over some of each."""
   sides = []
   for domain in domains:
-    if isinstance(domain.inputs, PictureFiles):
+    if isinstance(domain.inputs, UnsizedPictures):
       places = np.linspace(0, domain.size - 1, min(_LOOKED_AT, domain.size))
       sides += domain.inputs.sides([int(place) for place in places])
     else:

@@ -119,7 +119,10 @@ def open_folder(
 ) -> RunFolder:
   """Opens the folder of an experiment's run, or makes it."""
   record = to_record(
-    experiment.config, experiment.origins, experiment.model.inputs
+    experiment.config,
+    experiment.origins,
+    experiment.model.inputs,
+    experiment.domains.fingerprints(),
   )
   return RunFolder(workdir, record, experiment.depends_on_length)
 
