@@ -78,6 +78,10 @@ MISTAKES = [
     ["'mnist' is not prepared", 'moda_jax.prepare digits', 'TFDS_DATA_DIR'],
   ),
   (['--config=configs/mini.py:mnist', 'extra'], ['extra']),
+  (
+    ['--config=mini:mnist,method=fm', '--config.optimizer.beta_rate=1'],
+    ['beta_rate = 1.0', "'fm' does not read it"],
+  ),
   ([], ['--config']),
 ]
 
@@ -141,6 +145,7 @@ def test_help_and_list_end_at_once(tmp_path):
   assert listed.returncode == 0
   for name in ('digits', 'mnistm', 'moda_fm', 'resnet50', 'adamw'):
     assert f'{name}' in listed.stdout
+  assert max(len(line) for line in listed.stdout.splitlines()) <= 80
 
 
 @pytest.mark.slow
