@@ -3,7 +3,7 @@ r"""Your own pictures: a folder for every domain, in it one for every class.
   python -m moda_jax.main --config=configs/folder.py:PATH,target=DOMAIN \
     --workdir=runs/mine
 
-reads PATH/<domain>/<class>/*.{jpg,jpeg,png,bmp,webp} of any size and mode,
+reads PATH/<domain>/<class>/*.{jpg,jpeg,png,bmp,webp,tif,tiff} of any size,
 turned as their EXIF orientation says; all domains but the target are sources.
 The target's pictures may be in classes, which then serve only evaluation, or
 flat in PATH/DOMAIN, without labels. With --mode=predict the run then writes

@@ -1,7 +1,6 @@
 """The public API: train, adapt, load, and the run that they return."""
 
 import functools
-import hashlib
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
@@ -9,12 +8,13 @@ from typing import Any
 
 import ml_collections
 import numpy as np
-import scipy.sparse
 
 from moda_jax import config as config_lib
 from moda_jax.data import in_memory
-from moda_jax.data.domains import Domain, Domains
+from moda_jax.data.domains import Domain, Domains, map_domains
+from moda_jax.data.fingerprints import fingerprint
 from moda_jax.data.new_inputs import iter_new_images, prepare_new_inputs
+from moda_jax.data.read_files import skip_unreadable
 from moda_jax.errors import UserError
 from moda_jax.models.backbone import Backbone
 from moda_jax.objectives import metrics as names
@@ -246,8 +246,10 @@ def adapt(
   """
   config = own_data_config()
   set_values(config, values)
-  data, target = own_arrays.to_plain(data, target, config.data.image_size)
+  data, target = own_arrays.to_plain(data, target)
   whole = in_memory.make_domains(data, target)
+  if config.data.skip_unreadable:
+    whole = map_domains(whole, skip_unreadable)
   config.data.datasets.update(dict.fromkeys(data, 'memory'))
   config.data.target = target
   config.data.sources = tuple(source.name for source in whole.sources)
@@ -287,11 +289,4 @@ def set_values(
 
 def _sign(domain: Domain) -> Domain:
   """Names the arrays by their content: a run of others is not resumed."""
-  digest = hashlib.sha256(str(domain.inputs.shape).encode())
-  inputs = domain.inputs
-  sparse = scipy.sparse.issparse(inputs)
-  parts = (inputs.data, inputs.indices, inputs.indptr) if sparse else (inputs,)
-  for array in (*parts, domain.labels):
-    if array is not None:
-      digest.update(np.ascontiguousarray(array).data)
-  return domain._replace(origin=f'memory {digest.hexdigest()[:12]}')
+  return domain._replace(origin=f'memory {fingerprint(domain)}')

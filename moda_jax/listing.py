@@ -3,6 +3,7 @@
 The first line of each one's docstring says what it is.
 """
 
+import textwrap
 from collections.abc import Mapping
 
 from moda_jax.config import import_beside
@@ -11,9 +12,11 @@ from moda_jax.objectives import METHODS
 from moda_jax.training.config_files import config_folder, config_names
 from moda_jax.training.optimizers import OPTIMIZERS
 
+_WIDTH = 80
+
 
 def describe_choices() -> str:
-  """Returns all choices, one line each."""
+  """Returns all choices, each with what it is."""
   parts = ['configs (--config=NAME:TARGET[,key=value…])']
   parts += [_describe_config(name) for name in config_names()]
   for title, known in (
@@ -26,7 +29,15 @@ def describe_choices() -> str:
 
 
 def _describe(known: Mapping[str, type]) -> list[str]:
-  return [f'  {name:18} {_first_line(k.__doc__)}' for name, k in known.items()]
+  return [_format(name, _first_line(k.__doc__)) for name, k in known.items()]
+
+
+def _format(name: str, text: str) -> str:
+  """Returns a name and its description, wrapped beside it."""
+  start = f'  {name:18} '
+  return textwrap.fill(
+    text, _WIDTH, initial_indent=start, subsequent_indent=' ' * len(start)
+  )
 
 
 def _first_line(docstring: str | None) -> str:
@@ -37,4 +48,4 @@ def _describe_config(name: str) -> str:
   module = import_beside(config_folder() / f'{name}.py', name)
   found = ', '.join(getattr(module, 'DATASETS', ()))
   targets = f' Targets: {found}.' if found else ''
-  return f'  {name:18} {_first_line(module.__doc__)}{targets}'
+  return _format(name, f'{_first_line(module.__doc__)}{targets}')

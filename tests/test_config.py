@@ -1,5 +1,6 @@
 import math
 
+import jax
 import pytest
 import tensorflow_datasets as tfds
 import tiny
@@ -102,6 +103,7 @@ def test_wrong_arguments_are_refused_with_what_is_allowed(argument, named):
     ),
     ({'seed': 2**64}, 'config.run.seed = 18446744073709551616'),
     ({'steps': 2**70}, 'config.run.steps = '),
+    ({'seed': 2**63 - 1, 'seeds': 2}, 'last seed must be below 2**63'),
     ({'randaugment_max': 31}, 'config.views.randaugment_max = 31'),
     ({'randaugment_min': 11}, 'config.views.randaugment_min = 11'),
     ({'sources': ()}, 'config.data.sources = ()'),
@@ -191,6 +193,11 @@ def test_a_leaf_name_needs_no_section_and_may_have_it():
   [
     ('mnist,method=fm,mu_s=0.4', ['objective.mu_s', "'fm'", 'mu_c, tau']),
     ('mnist,method=source_only,tau=0.4', ['objective.tau', 'no values']),
+    ('mnist,method=fm,beta_rate=1', ['beta_rate = 1.0', "'fm'", 'weights β']),
+    (
+      'mnist,method=moda_fm_projected,beta_rate=1',
+      ["'moda_fm_projected' does not read it"],
+    ),
     ('mnist,momentum=0.5', ['optimizer.momentum', "'adadelta'", 'rho']),
     ('mnist,dropout_min=0.1', ['network.dropout_min', "'digits'", 'width']),
   ],
@@ -200,6 +207,20 @@ def test_a_value_that_is_not_read_is_refused(argument, named):
     mini.get_config(argument)
   for text in named:
     assert text in str(error.value)
+
+
+def test_a_config_may_set_the_rate_of_beta_for_all_methods():
+  assert mini.get_config('mnist,method=fm').optimizer.beta_rate == 0.1
+  assert mini.get_config('mnist,beta_rate=1').optimizer.beta_rate == 1.0
+
+
+@pytest.mark.parametrize('name', METHODS)
+def test_methods_say_whether_they_have_beta(name):
+  method, batch = tiny.make_method(name), tiny.make_batch()
+  params, _ = jax.eval_shape(
+    method.init, jax.random.key(0), batch['target']['weak']
+  )
+  assert ('beta' in params) == METHODS[name].has_beta()
 
 
 def test_configs_are_found_by_name():

@@ -33,7 +33,7 @@ def call(data_dir, *arguments):
     env=environment(data_dir),
     capture_output=True,
     text=True,
-    timeout=300,
+    timeout=1200,
   )
 
 
@@ -78,14 +78,18 @@ MISTAKES = [
     ["'mnist' is not prepared", 'moda_jax.prepare digits', 'TFDS_DATA_DIR'],
   ),
   (['--config=configs/mini.py:mnist', 'extra'], ['extra']),
+  (
+    ['--config=mini:mnist,method=fm', '--config.optimizer.beta_rate=1'],
+    ['beta_rate = 1.0', "'fm' does not read it"],
+  ),
   ([], ['--config']),
 ]
 
 # Imports once what every command imports, then forks for each of them.
 _CALL_EACH = """
 import json, os, runpy, sys, tempfile
-from moda_jax.training import config_flags
 import moda_jax.report
+from moda_jax.training import config_flags, loop, predictions
 results = []
 for arguments in json.load(sys.stdin):
   with tempfile.TemporaryFile('w+') as errors:
@@ -114,7 +118,7 @@ def answers(tmp_path_factory):
     env=environment(place),
     capture_output=True,
     text=True,
-    timeout=300,
+    timeout=1200,
   )
   found = done.stdout.partition('RESULTS')[2]
   assert found, done.stderr
@@ -141,6 +145,7 @@ def test_help_and_list_end_at_once(tmp_path):
   assert listed.returncode == 0
   for name in ('digits', 'mnistm', 'moda_fm', 'resnet50', 'adamw'):
     assert f'{name}' in listed.stdout
+  assert max(len(line) for line in listed.stdout.splitlines()) <= 80
 
 
 @pytest.mark.slow
@@ -152,7 +157,7 @@ def test_a_config_that_builds_on_another_works_from_any_folder(tmp_path):
     env=environment(tmp_path) | {'PYTHONPATH': str(ROOT)},
     capture_output=True,
     text=True,
-    timeout=300,
+    timeout=1200,
   )
   assert result.returncode == 2
   assert "'amazon' is not prepared" in result.stderr
@@ -194,7 +199,7 @@ def interrupt_after_a_step(data_dir, arguments, workdir):
     assert process.poll() is None, process.stderr.read()
     time.sleep(0.01)
   process.send_signal(signal.SIGINT)
-  output, errors = process.communicate(timeout=120)
+  output, errors = process.communicate(timeout=600)
   assert process.returncode == 130, errors
   assert 'SIGINT: saving and leaving' in output
   assert 'the same command resumes' in errors

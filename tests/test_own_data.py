@@ -1,6 +1,7 @@
 """The user's own data end to end: folders, arrays, and arrays in memory."""
 
 import csv
+import json
 
 import numpy as np
 import pytest
@@ -150,6 +151,85 @@ def test_draws_and_the_rest_of_arrays_in_memory(tmp_path):
     moda_jax.adapt(data, 't', tmp_path, **values)
 
 
+def replace_pictures(root):
+  for file in (root / 't').iterdir():
+    Image.fromarray(255 - np.asarray(Image.open(file))).save(file)
+
+
+def replace_arrays(root):
+  held = dict(np.load(root / 't.npz'))
+  np.savez(root / 't.npz', **held | {'images': 255 - held['images']})
+
+
+@pytest.mark.parametrize(
+  ('module', 'replace'), [(folder, replace_pictures), (arrays, replace_arrays)]
+)
+def test_a_run_of_files_that_were_replaced_is_not_resumed(
+  tmp_path, module, replace
+):
+  root, workdir = tmp_path / 'data', tmp_path / 'run'
+  root.mkdir()
+  if module is folder:
+    write_folders(root, flat='t')
+  else:
+    for name, (images, labels) in make_data().items():
+      np.savez(root / f'{name}.npz', images=images, labels=labels)
+  config = module.get_config(f'{root},target=t,{QUICK},method=source_only')
+  train.train(config, workdir)
+  before = (workdir / 'metrics.jsonl').read_text()
+  replace(root)
+  with pytest.raises(UserError, match=r'fingerprints\.t: .*been changed'):
+    train.train(config, workdir)
+  assert (workdir / 'metrics.jsonl').read_text() == before
+  record = json.loads((workdir / 'config.json').read_text())
+  del record['record']['fingerprints']  # as runs before there were any
+  (workdir / 'config.json').write_text(json.dumps(record))
+  train.train(config, workdir)
+
+
+def test_unreadable_pictures_are_skipped_where_asked_for(tmp_path, caplog):
+  root = tmp_path / 'data'
+  write_folders(root, flat='t')
+  (root / 't' / 'bad.jpg').write_text('not a picture')
+  (root / 'a' / 'mug' / 'gone.jpg').symlink_to(tmp_path / 'gone.jpg')
+  argument = f'{root},target=t,{QUICK},method=source_only'
+  with pytest.raises(UserError, match=r'1 of 33 files of .*\n  bad\.jpg'):
+    train.train(folder.get_config(argument), tmp_path / 'run')
+  assert not (tmp_path / 'run').exists()
+  config = folder.get_config(f'{argument},skip_unreadable=true')
+  domains = train.train(config, tmp_path / 'run').experiment.domains
+  assert (domains.sources[0].size, domains.target.size) == (40, 32)
+  assert 'bad.jpg' not in domains.target.examples
+  for text in (
+    't: 1 of 33 pictures cannot be read and are skipped:\n  bad.jpg (not a',
+    'a: 1 of 41 pictures cannot be read and are skipped:\n  mug/gone.jpg (a l',
+  ):
+    assert text in caplog.text
+
+
+def test_lists_of_paths_and_of_images_that_differ_in_size(tmp_path):
+  data = make_data()
+  images, names = data['a']
+  shapes = [(24 + i % 9, 32) for i in range(len(names))]
+  data['a'] = ([x[:h, :w] for x, (h, w) in zip(images, shapes)], names)  # noqa: B905
+  paths = []
+  for i, image in enumerate(data['t'][0]):
+    paths.append(tmp_path / f'{i}.png')
+    Image.fromarray(image).save(paths[-1])
+  (tmp_path / 'bad.png').write_bytes(b'')
+  data['t'] = ([*paths, tmp_path / 'bad.png'], [*data['t'][1], 'pen'])
+  values = VALUES | {'method': 'source_only'}
+  with pytest.raises(UserError, match=r'bad\.png \(the file is empty\)'):
+    moda_jax.adapt(data, 't', tmp_path / 'run', **values)
+  values['skip_unreadable'] = True
+  run = moda_jax.adapt(data, 't', tmp_path / 'run', **values)
+  assert run.config.data.image_size == 32
+  expected = make_data()['t'][0]
+  np.testing.assert_array_equal(run.predict(paths), run.predict(expected))
+  right = np.asarray(NAMES)[run.predict(paths).argmax(1)] == data['t'][1][:-1]
+  assert right.mean() == run.accuracy
+
+
 def test_supervised_needs_labels_of_the_target(tmp_path):
   data = make_data()
   data['t'] = (data['t'][0], None)
@@ -180,6 +260,9 @@ def test_wrong_arguments_are_refused(tmp_path, argument, message):
   ('target', 'values', 'message'),
   [
     ('z', {}, "target='z'"),
+    (['t'], {}, "target='.'t'.' must be one of the domains"),
+    ('t', {'samples': 31}, "samples = 31, but 'b' has 24 examples"),
+    ('t', {'features': 'tfidf'}, "'tfidf' is for sparse counts of words"),
     ('t', {'colour': 3}, 'colour'),
     ('t', {'sources': ('a',)}, 'sources: not a value that can be set'),
     ('t', {'datasets': {'a': 'b'}}, 'datasets: not a value that can'),

@@ -2,6 +2,7 @@
 
 import difflib
 import logging
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -18,8 +19,9 @@ def match_classes(domains: Domains) -> Domains:
   agree, else sorted by name. A source may lack some of them.
 
   Raises:
-    UserError: a class of the target that no source has; fewer than two
-      classes; a domain without examples; a source without labels.
+    UserError: a class of the target that no source has; the same class by
+      two spellings; fewer than two classes; a domain without examples; a
+      source without labels.
   """
   for domain in (*domains.sources, domains.target, domains.test):
     if not domain.size:
@@ -31,6 +33,7 @@ def match_classes(domains: Domains) -> Domains:
         'them.'
       )
   classes = _all_classes(domains.sources)
+  _check_spelling((*domains.sources, domains.target))
   _check_target(domains.target, classes)
   _check_several(domains.sources)
   for domain in domains.sources:
@@ -51,6 +54,25 @@ def _all_classes(sources: tuple[Domain, ...]) -> tuple[str, ...]:
   if len(lists) == 1:
     return lists.pop()
   return tuple(sorted(set().union(*lists)))
+
+
+def _check_spelling(domains: Sequence[Domain]) -> None:
+  """Refuses 'x' here and 'X' there; a domain that has both means both."""
+  spelt: dict[str, tuple[str, str]] = {}
+  for domain in domains:
+    for name in domain.classes:
+      other, elsewhere = spelt.setdefault(_fold(name), (name, domain.name))
+      if any({name, other} <= set(d.classes) for d in domains):
+        continue
+      raise UserError(
+        f"The class {other!r} of '{elsewhere}' and {name!r} of '{domain.name}' "
+        'differ in case or spaces alone; call them the same, as classes are '
+        'matched by name.'
+      )
+
+
+def _fold(name: str) -> str:
+  return ' '.join(name.casefold().split())
 
 
 def _check_target(target: Domain, classes: tuple[str, ...]) -> None:

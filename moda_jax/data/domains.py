@@ -23,6 +23,8 @@ class Domain(NamedTuple):
     padded: whether images were padded from MNIST's size.
     views: of rows: weak views of every example `[N, V, F]`, to draw from in
       training, of which the first is `inputs`; None where there are none.
+    fingerprint: of the whole domain's files, which may be replaced by others
+      of the same name; '' where the origin says it all.
   """
 
   name: str
@@ -33,6 +35,7 @@ class Domain(NamedTuple):
   examples: tuple[str, ...] = ()
   padded: bool = False
   views: np.ndarray | None = None
+  fingerprint: str = ''
 
   @property
   def size(self) -> int:
@@ -76,6 +79,11 @@ class Domains(NamedTuple):
       domain.name: f'{domain.origin}, {domain.size} examples'
       for domain in (*self.sources, self.target)
     }
+
+  def fingerprints(self) -> dict[str, str]:
+    """Returns each domain's fingerprint, by name, where it has one."""
+    training = (*self.sources, self.target)
+    return {d.name: d.fingerprint for d in training if d.fingerprint}
 
   @property
   def num_classes(self) -> int:

@@ -7,6 +7,7 @@ import numpy as np
 
 from moda_jax.data.domains import Domain, Domains
 from moda_jax.data.images import to_bytes, to_rgb
+from moda_jax.data.pictures import UnsizedPictures
 from moda_jax.data.rows import are_rows, check_rows
 from moda_jax.errors import UserError
 
@@ -32,7 +33,7 @@ def make_domains(data: Mapping[str, Arrays], target: str) -> Domains:
       )
     if not isinstance(pair, tuple | list) or len(pair) != 2:
       raise UserError(f"the domain '{name}' must be (images, labels).")
-  if target not in data or len(data) < 2:
+  if not isinstance(target, str) or target not in data or len(data) < 2:
     raise UserError(
       f"target='{target}' must be one of the domains, and another is needed "
       f'as source; there are {", ".join(data) or "none"}.'
@@ -54,7 +55,8 @@ def make_domain(
   Args:
     name: the domain's name.
     inputs: images, `[N, H, W]`, `[N, H, W, 1]` or `[N, H, W, 3]`, bytes or
-      floats in 0..1; or rows of features `[N, F]`, dense or sparse.
+      floats in 0..1; pictures that differ in size; or rows of features
+      `[N, F]`, dense or sparse.
     labels: `[N]` names, or whole numbers: indices into `classes`, or without
       `classes` the names themselves. None where they are not known.
     classes: the class names.
@@ -74,6 +76,8 @@ def make_domain(
 
 
 def _check_inputs(inputs: Any, where: str) -> Any:
+  if isinstance(inputs, UnsizedPictures):
+    return inputs
   if not are_rows(inputs):
     return _check_images(np.asarray(inputs), where)
   return check_rows(inputs, f'{where}: rows of features')
@@ -108,6 +112,13 @@ def _name_classes(
     raise UserError(
       f'{where}: classes of shape {np.shape(classes)}; a list of names is '
       'needed.'
+    )
+  if classes is None and labels.dtype.kind == 'i' and labels.min() < 0:
+    raise UserError(
+      f'{where}: {(labels < 0).sum()} labels like {labels.min()}; whole '
+      'numbers are 0 or more. Where it means that a label is not known, leave '
+      "those examples out, or give None for all of the target's; where it is "
+      'a class, give names: labels.astype(str).'
     )
   if classes is None or labels.dtype.kind == 'U':
     names, places = np.unique(labels, return_inverse=True)

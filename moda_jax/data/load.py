@@ -8,7 +8,12 @@ import numpy as np
 
 from moda_jax.data import features, seeds
 from moda_jax.data.domains import Domain, Domains, map_domains
-from moda_jax.data.read_files import FILE_READERS, read_pictures
+from moda_jax.data.fingerprints import fingerprint
+from moda_jax.data.read_files import (
+  FILE_READERS,
+  read_pictures,
+  skip_unreadable,
+)
 from moda_jax.data.read_tfds import read_tfds
 from moda_jax.errors import UserError
 
@@ -97,7 +102,10 @@ def _read(
       f'read from {config.data.datasets[name]}, which has none; use '
       "'target' or 'undrawn'."
     )
-  return FILE_READERS[kind](name, path)
+  domain = FILE_READERS[kind](name, path)
+  if config.data.skip_unreadable:
+    domain = skip_unreadable(domain)
+  return domain._replace(fingerprint=fingerprint(domain))
 
 
 def _draw(
@@ -105,7 +113,12 @@ def _draw(
 ) -> tuple[Domain, Domain]:
   """Draws `data.samples` examples at random; returns them and the rest."""
   count = data.samples
-  if not count or count >= domain.size:
+  if count > domain.size:
+    raise UserError(
+      f"config.data.samples = {count}, but '{domain.name}' has {domain.size} "
+      'examples; draw as many or fewer, or 0, which takes all of every domain.'
+    )
+  if not count or count == domain.size:
     return domain, domain.take(np.arange(0))
   return _split(domain, count, seed)
 

@@ -49,7 +49,7 @@ def iter_new_images(
   if not len(images):
     raise UserError(f'there are no inputs; give {_KINDS}.')
   for start in range(0, len(images), _AT_A_TIME):
-    some = [_to_image(image) for image in images[start : start + _AT_A_TIME]]
+    some = [to_image(image) for image in images[start : start + _AT_A_TIME]]
     if padded:
       some = [pad_mnist(image[None])[0] for image in some]
     yield np.stack([_fit(image, shape) for image in some])
@@ -70,8 +70,8 @@ def _list_images(inputs: Any) -> Sequence[Any] | np.ndarray:
   return array
 
 
-def _to_image(image: Any) -> np.ndarray:
-  """Returns one image as bytes, `[H, W, 3]`."""
+def to_image(image: Any) -> np.ndarray:
+  """Returns one image, an array or a path, as bytes, `[H, W, 3]`."""
   if isinstance(image, str | os.PathLike):
     return read_picture(pathlib.Path(image))
   image = np.asarray(image)

@@ -27,6 +27,8 @@ class DataOptions:
       it to the network.
     features: how rows are weighted: 'counts' takes them as they are, 'tfidf'
       weights sparse counts of words.
+    skip_unreadable: whether pictures in folders that cannot be read are left
+      out and listed in the log, rather than refused.
     batch_size: examples of each domain in a mini-batch.
   """
 
@@ -40,6 +42,7 @@ class DataOptions:
   )
   image_size: int = option(0, least=FIT)
   features: str = option('counts', choices=('counts', 'tfidf'))
+  skip_unreadable: bool = option(False)
   batch_size: int = option(8, least=1)
 
   def __post_init__(self):

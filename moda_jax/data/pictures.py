@@ -1,10 +1,11 @@
 """Pictures that are decoded when they are read, some at a time."""
 
+import abc
 import concurrent.futures
 import hashlib
 import os
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -28,57 +29,132 @@ class Pictures(Protocol):
     ...
 
 
-class PictureFiles:
-  """Pictures in files of any size, format and mode.
+class UnsizedPictures(abc.ABC):
+  """Pictures that differ in size, decoded when they are read.
 
   Attributes:
-    files: their paths.
-    root: the folder that messages name them from.
+    place: where they are, in messages.
   """
 
-  def __init__(self, files: Sequence[pathlib.Path], root: pathlib.Path):
-    self.files = list(files)
-    self.root = root
+  place: object
 
+  @abc.abstractmethod
   def __len__(self) -> int:
-    return len(self.files)
+    """Returns their number."""
+
+  @abc.abstractmethod
+  def __getitem__(self, places: Iterable[int]) -> 'UnsizedPictures':
+    """Returns some of them."""
+
+  @abc.abstractmethod
+  def _digest(self, place: int) -> bytes: ...
+
+  @abc.abstractmethod
+  def _open(self, place: int) -> np.ndarray:
+    """Returns one, `[H, W, 3]` bytes, or raises `UserError`."""
+
+  @abc.abstractmethod
+  def _side(self, place: int) -> int: ...
 
   @property
   def shape(self) -> tuple[int, ...]:
     """Their number alone: they differ in size."""
-    return (len(self.files),)
+    return (len(self),)
+
+  @property
+  def ndim(self) -> int:
+    """The number of axes, which NumPy would count by taking them apart."""
+    return 1
 
   def digest(self, places: range) -> list[bytes]:
-    """See `Pictures`; files of the same content are the same picture."""
+    """See `Pictures`."""
     return _in_threads(self._digest, places)
 
   def read(self, places: range, size: int) -> np.ndarray:
-    """See `Pictures`; they are turned as their EXIF orientation says."""
+    """See `Pictures`; raises one error that names all unreadable ones."""
     made = _in_threads(lambda i: self._read(i, size), places)
     errors = [result for result in made if isinstance(result, UserError)]
-    images.refuse_unreadable(errors, len(self), self.root)
+    images.refuse_unreadable(errors, len(self), self.place)
     return np.stack(made)
 
+  def find_unreadable(self) -> dict[int, UserError]:
+    """Decodes all; returns what is wrong with those that cannot be read."""
+    places = range(len(self))
+    results = _in_threads(lambda i: self._read(i, 1), places)
+    made = zip(places, results, strict=True)
+    return {i: result for i, result in made if isinstance(result, UserError)}
+
   def sides(self, places: Sequence[int]) -> list[int]:
-    """Returns the shorter side of pictures, from the heads of their files."""
+    """Returns the shorter side of pictures, of those that can be read."""
     found = _in_threads(self._side, places)
     return [side for side in found if side]
 
-  def _digest(self, place: int) -> bytes:
-    try:
-      return hashlib.sha256(self.files[place].read_bytes()).digest()
-    except OSError as error:
-      raise UserError(str(error)) from error
-
   def _read(self, place: int, size: int) -> np.ndarray | UserError:
-    file = self.files[place]
     try:
-      return resize(read_picture(file, file.relative_to(self.root)), size)
+      return resize(self._open(place), size)
     except UserError as error:
       return error
 
+
+class PictureFiles(UnsizedPictures):
+  """Pictures in files of any size, format and mode.
+
+  Attributes:
+    files: their paths.
+    root: the folder that messages name them from, if there is one.
+  """
+
+  def __init__(
+    self, files: Sequence[pathlib.Path], root: pathlib.Path | None = None
+  ):
+    self.files = list(files)
+    self.root = root
+    self.place = root or 'the list'
+
+  def __len__(self) -> int:
+    return len(self.files)
+
+  def __getitem__(self, places: Iterable[int]) -> 'PictureFiles':
+    return PictureFiles([self.files[i] for i in places], self.root)
+
+  def _digest(self, place: int) -> bytes:
+    """Files of the same content are the same picture."""
+    try:
+      return hashlib.sha256(self.files[place].read_bytes()).digest()
+    except OSError:
+      return b''  # it is named when it is to be decoded
+
+  def _open(self, place: int) -> np.ndarray:
+    """Turns it as its EXIF orientation says."""
+    file = self.files[place]
+    return read_picture(file, file.relative_to(self.root) if self.root else '')
+
   def _side(self, place: int) -> int:
     return images.shorter_side(self.files[place])
+
+
+class PictureArrays(UnsizedPictures):
+  """Images in memory, `[H, W, 3]` bytes each."""
+
+  place = 'the list'
+
+  def __init__(self, arrays: Sequence[np.ndarray]):
+    self._arrays = list(arrays)
+
+  def __len__(self) -> int:
+    return len(self._arrays)
+
+  def __getitem__(self, places: Iterable[int]) -> 'PictureArrays':
+    return PictureArrays([self._arrays[i] for i in places])
+
+  def _digest(self, place: int) -> bytes:
+    return _digest_array(self._arrays[place])
+
+  def _open(self, place: int) -> np.ndarray:
+    return self._arrays[place]
+
+  def _side(self, place: int) -> int:
+    return min(self._arrays[place].shape[:2])
 
 
 class ArrayPictures:
@@ -92,11 +168,7 @@ class ArrayPictures:
 
   def digest(self, places: range) -> list[bytes]:
     """See `Pictures`."""
-    shape = str(self._images.shape[1:]).encode()
-    chosen = (np.ascontiguousarray(self._images[i]) for i in places)
-    return [
-      hashlib.sha256(shape + image.tobytes()).digest() for image in chosen
-    ]
+    return [_digest_array(self._images[i]) for i in places]
 
   def read(self, places: range, size: int) -> np.ndarray:
     """See `Pictures`."""
@@ -105,18 +177,21 @@ class ArrayPictures:
 
 def as_pictures(inputs: Any) -> Pictures:
   """Returns a domain's images as pictures that are read some at a time."""
-  return inputs if isinstance(inputs, PictureFiles) else ArrayPictures(inputs)
+  is_read = not isinstance(inputs, UnsizedPictures)
+  return ArrayPictures(inputs) if is_read else inputs
 
 
 def read_picture(
   path: pathlib.Path, name: str | os.PathLike = ''
 ) -> np.ndarray:
   """Reads one picture, upright, `[H, W, 3]` bytes; errors call it `name`."""
-  try:
-    picture = images.decode(path.read_bytes(), str(name or path))
-  except OSError as error:
-    raise UserError(str(error)) from error
+  picture = images.decode(images.read_file(path, name), str(name or path))
   return np.asarray(images.to_rgb(images.turn_upright(picture)))
+
+
+def _digest_array(image: np.ndarray) -> bytes:
+  content = np.ascontiguousarray(image).tobytes()
+  return hashlib.sha256(str(image.shape).encode() + content).digest()
 
 
 def _in_threads(function: Any, places: Any) -> list[Any]:

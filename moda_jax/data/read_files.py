@@ -8,7 +8,7 @@ import numpy as np
 
 from moda_jax.data.domains import Domain
 from moda_jax.data.in_memory import make_domain
-from moda_jax.data.pictures import PictureFiles
+from moda_jax.data.pictures import PictureFiles, UnsizedPictures
 from moda_jax.data.rows import from_csr_parts
 from moda_jax.errors import UserError
 from moda_jax.files import images, raw_arrays
@@ -21,7 +21,11 @@ _CSR = ('data', 'indices', 'indptr', 'shape')  # of scipy.sparse.save_npz
 def find_folders(path: str) -> dict[str, str]:
   """Returns the domains in a folder, `<path>/<domain>/…`, by name."""
   root = _existing(path, pathlib.Path.is_dir, 'folder')
-  found = [p for p in sorted(root.iterdir()) if p.is_dir() and _visible(p)]
+  visible = [p for p in sorted(root.iterdir()) if _visible(p)]
+  for entry in visible:
+    if entry.is_symlink() and not entry.exists():
+      raise _dead_link(entry)
+  found = [p for p in visible if p.is_dir()]
   return _named('folder', {p.name: p for p in found}, root, 'folders')
 
 
@@ -98,12 +102,21 @@ def _list_entries(
       continue
     if entry.is_dir():
       folders.append(entry)
-    elif entry.is_file() and images.is_image_name(entry.name):
+    elif images.is_photograph_name(entry.name):  # also a link to nothing
       pictures.append(entry)
+    elif entry.is_symlink() and not entry.exists():
+      raise _dead_link(entry)
     else:
       others.append(entry.name)
   images.warn_of_others(others, root)
   return folders, pictures
+
+
+def _dead_link(path: pathlib.Path) -> UserError:
+  return UserError(
+    f'{path} is a link to {path.readlink()}, which is not there; mend it or '
+    'remove it.'
+  )
 
 
 def _list_pictures(folder: pathlib.Path) -> list[pathlib.Path]:
@@ -127,15 +140,36 @@ def read_pictures(domain: Domain, image_size: int) -> Domain:
   orientation says. Other domains come as they are.
   """
   pictures = domain.inputs
-  if not isinstance(pictures, PictureFiles):
+  if not isinstance(pictures, UnsizedPictures):
     return domain
   if not image_size:
     raise UserError(
-      f'config.data.image_size = 0: the pictures of {pictures.root} may be of '
+      f"config.data.image_size = 0: the pictures of '{domain.name}' may be of "
       'any size; set the one to bring them to.'
     )
   read = pictures.read(range(len(pictures)), image_size)
   return domain._replace(inputs=read)
+
+
+def skip_unreadable(domain: Domain) -> Domain:
+  """Returns the domain without pictures that cannot be read; lists them."""
+  pictures = domain.inputs
+  if not isinstance(pictures, UnsizedPictures):
+    return domain
+  faults = pictures.find_unreadable()
+  if not faults:
+    return domain
+  if len(faults) == len(pictures):
+    images.refuse_unreadable(list(faults.values()), len(faults), pictures.place)
+  _log.warning(
+    '%s: %d of %d pictures cannot be read and are skipped:\n  %s',
+    domain.name,
+    len(faults),
+    len(pictures),
+    '\n  '.join(str(fault) for fault in faults.values()),
+  )
+  kept = [i for i in range(len(pictures)) if i not in faults]
+  return domain.take(np.asarray(kept))
 
 
 def read_arrays(name: str, path: str) -> Domain:

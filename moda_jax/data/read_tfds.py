@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import os
 import pathlib
 import re
 from collections.abc import Iterator
@@ -131,6 +132,7 @@ def prepared_builder(
   config: ml_collections.ConfigDict, name: str
 ) -> tfds.core.DatasetBuilder:
   """Returns the first of the domain's data sets that is prepared."""
+  _check_data_dir(config.data.data_dir)
   candidates = config.data.datasets[name].replace(' ', '').split(',')
   for candidate in candidates:
     builder = _create_builder(candidate, config.data.data_dir, name)
@@ -147,6 +149,18 @@ def prepared_builder(
     'or name another place with --config.data.data_dir or TFDS_DATA_DIR, or '
     f'another data set with --config.data.datasets.{name}=TFDS_NAME, such as '
     'a stand-in that prepare has made, see its table.'
+  )
+
+
+def _check_data_dir(chosen: str) -> None:
+  """Refuses a place that was named and is not there: it may be mistyped."""
+  named = chosen or os.environ.get('TFDS_DATA_DIR', '')
+  if not named or '://' in named or pathlib.Path(named).expanduser().is_dir():
+    return
+  where = '--config.data.data_dir' if chosen else 'TFDS_DATA_DIR'
+  raise UserError(
+    f'{where}={named} is not a folder, and data sets are read from there. '
+    'Make it first if it is what you mean.'
   )
 
 
@@ -178,7 +192,7 @@ def _create_builder(
   candidate: str, data_dir: str, name: str
 ) -> tfds.core.DatasetBuilder:
   try:
-    return tfds.builder(candidate, data_dir=data_dir or None)
+    return preparation.open_builder(candidate, data_dir or None)
   except (
     tfds.core.DatasetNotFoundError,
     ValueError,

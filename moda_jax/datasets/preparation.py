@@ -14,6 +14,7 @@ from typing import Any
 
 import tensorflow_datasets as tfds
 import tqdm
+from google.protobuf import json_format
 
 from moda_jax import cli
 from moda_jax.datasets import checksums, manual
@@ -124,7 +125,10 @@ def prepare_domain(
   """Prepares the first available candidate, unless it is prepared already."""
   problems = []
   for candidate in candidates:
-    builder = tfds.builder(candidate.dataset, data_dir=data_dir)
+    try:
+      builder = open_builder(candidate.dataset, data_dir)
+    except UserError as error:
+      return Outcome(domain, 'refused', str(error))
     prepared = is_prepared(builder)
     sources = {}
     if candidate.find_sources is not None:
@@ -150,6 +154,23 @@ def prepare_domain(
         return Outcome(domain, 'refused', str(error))
     return outcome
   return Outcome(domain, 'missing', '\n'.join(problems))
+
+
+def open_builder(name: str, data_dir: str | None) -> tfds.core.DatasetBuilder:
+  """Returns a data set's builder; what it has prepared may be damaged."""
+  try:
+    return tfds.builder(name, data_dir=data_dir)
+  except (json_format.ParseError, RuntimeError) as error:
+    # TFDS wraps what it does not know how to raise again.
+    is_text = not isinstance(error.__cause__, UnicodeDecodeError)
+    if isinstance(error, RuntimeError) and is_text:
+      raise
+    folder = pathlib.Path(data_dir or tfds.core.constants.DATA_DIR, name)
+    reason = str(error).rpartition('}": ')[2]
+    raise UserError(
+      f'The dataset_info.json of {name} is damaged: {reason} Delete its '
+      f'folder, {folder.expanduser()}, and prepare it again.'
+    ) from error
 
 
 def is_prepared(builder: tfds.core.DatasetBuilder) -> bool:

@@ -19,7 +19,7 @@ INSTALLING = "pip install 'moda_jax[onnx]'"
 _EXAMPLES = 3  # compared, of random values
 # Wide: it finds conversions that are wrong, not rounding, which such inputs,
 # unlike any that a network was trained on, may amplify.
-_CLOSE = {'rtol': 1e-2, 'atol': 1e-4}
+_RELATIVE, _ABSOLUTE = 1e-2, 1e-4
 
 Function = Callable[[jax.Array], jax.Array]
 
@@ -44,7 +44,9 @@ def write(
   # Accelerators may compute in fewer bits.
   with jax.default_device(jax.local_devices(backend='cpu')[0]):
     wanted = np.asarray(jax.jit(predict)(inputs))
-  if made.shape != wanted.shape or not np.allclose(made, wanted, **_CLOSE):
+  if made.shape != wanted.shape or not np.allclose(
+    made, wanted, _RELATIVE, _ABSOLUTE
+  ):
     raise _refusal('the converted model gives other answers')
   (folder / FILE).write_bytes(proto)
 

@@ -2,22 +2,26 @@
 
 import contextlib
 import io
+import os
 import pathlib
 import warnings
 from collections.abc import Sequence
 
 import numpy as np
 from absl import logging
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 from moda_jax.errors import UserError
 
 MAX_PIXELS = 50_000_000
-SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.webp')
+SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.webp', '.tif', '.tiff')
 
-_FORMATS = ('JPEG', 'PNG', 'BMP', 'WEBP')
+_FORMATS = ('JPEG', 'PNG', 'BMP', 'WEBP', 'TIFF')
+# Photographs of telephones, which Pillow does not read by itself.
+_REFUSED_SUFFIXES = ('.heic', '.heif', '.avif')
+_REFUSED_BRANDS = (b'heic', b'heix', b'hevc', b'mif1', b'msf1', b'avif')
 _WITH_ALPHA = ('RGBA', 'LA', 'PA', 'P')
-_OF_16_BITS = ('I;16', 'I')
+_OF_16_BITS = ('I;16', 'I;16B', 'I')
 _MODES = ('1', 'L', 'RGB', 'CMYK', 'YCbCr', *_WITH_ALPHA, *_OF_16_BITS)
 _NAMES_SHOWN = 10
 
@@ -38,6 +42,15 @@ def is_image_name(name: str) -> bool:
   return name.lower().endswith(SUFFIXES) and not is_hidden(name)
 
 
+def is_photograph_name(name: str) -> bool:
+  """Returns whether it is a picture's name, be it of a kind that is not read.
+
+  `decode` refuses those by name, so that none is left out unnoticed.
+  """
+  suffixes = SUFFIXES + _REFUSED_SUFFIXES
+  return name.lower().endswith(suffixes) and not is_hidden(name)
+
+
 def decode(data: bytes, name: str) -> Image.Image:
   """Decodes one picture completely; `format` and `mode` are the file's own."""
   try:
@@ -48,12 +61,34 @@ def decode(data: bytes, name: str) -> Image.Image:
       if width * height <= MAX_PIXELS:
         image.load()
   except Exception as error:  # Pillow raises nearly anything on hostile bytes
-    raise UnreadableImage(f'{name} ({error})') from error
+    reason = _find_reason(data, error)
+    raise UnreadableImage(f'{name} ({reason})') from error
   if width * height > MAX_PIXELS:
     raise UnreadableImage(f'{name} ({width}×{height} is over {MAX_PIXELS:,})')
   if image.mode not in _MODES:
     raise UnreadableImage(f'{name} (mode {image.mode} is not supported)')
   return image
+
+
+def _find_reason(data: bytes, error: Exception) -> str:
+  if not data:
+    return 'the file is empty'
+  if data[4:8] == b'ftyp' and data[8:12] in _REFUSED_BRANDS:
+    return 'HEIC and AVIF are not read; convert it to JPEG or PNG'
+  if isinstance(error, UnidentifiedImageError):  # says where in memory it is
+    return f'not a picture of the kinds read: {", ".join(_FORMATS)}'
+  return str(error)
+
+
+def read_file(path: pathlib.Path, name: str | os.PathLike = '') -> bytes:
+  """Returns the bytes of a picture's file; errors call it `name`."""
+  try:
+    return path.read_bytes()
+  except OSError as error:
+    reason = error.strerror or str(error)
+    if path.is_symlink() and not path.exists():
+      reason = f'a link to {os.readlink(path)}, which is not there'
+    raise UnreadableImage(f'{name or path} ({reason})') from error
 
 
 def shorter_side(path: pathlib.Path) -> int:

@@ -5,6 +5,8 @@ import math
 import jax
 from flax import linen as nn
 
+from moda_jax.errors import UserError
+
 # The variance of a kernel times its fan-in is that of PyTorch's layers (1/3),
 # of He et al. 2015 (2), which keeps the scale of activations through ReLUs, or
 # of LeCun (1), Flax's own default. Deep stacks at PyTorch's stay at chance for
@@ -29,8 +31,14 @@ def bias_init(init: str, fan_in: int) -> nn.initializers.Initializer:
 
 
 def scaled(features: int, width: float) -> int:
-  """Returns the size of a hidden layer at `width`, at least 1."""
-  return max(1, round(features * width))
+  """Returns the size of a hidden layer at `width`."""
+  size = round(features * width)
+  if not size:
+    raise UserError(
+      f'config.network.width = {width:g} leaves nothing of a layer of '
+      f'{features}; it must be above {0.5 / features:g}.'
+    )
+  return size
 
 
 def logits(x: jax.Array, features: int) -> jax.Array:

@@ -66,6 +66,11 @@ class Method(abc.ABC):
   depends_on_length: ClassVar[bool] = False
   observe_sources: Callable[..., State] | None = None
 
+  @classmethod
+  def has_beta(cls) -> bool:
+    """Says whether β, which source weights are made of, is a parameter."""
+    return False
+
   def __init__(
     self,
     networks: Networks,

@@ -41,6 +41,11 @@ class Moda(Method):
   parts = ('extractor', 'classifier', 'discriminator')
   weights: ClassVar[type[source_weights.Softmax]] = source_weights.Softmax
 
+  @classmethod
+  def has_beta(cls) -> bool:
+    """See the base class."""
+    return cls.weights.has_beta
+
   def init(self, rng: jax.Array, x: jax.Array) -> tuple[Params, State]:
     """See the base class; β starts uniform in [0, 1]."""
     rng, beta_rng = jax.random.split(rng)

@@ -11,7 +11,7 @@ of any of them.
 """
 
 import dataclasses
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -72,6 +72,8 @@ class DarnOptions(ProjectedOptions):
 class Softmax:
   """α = softmax(β), with β a parameter like any other: the paper's way."""
 
+  has_beta: ClassVar[bool] = True
+
   def __init__(self, options: Any, count: int):
     """Describes the weights of `count` sources; see the options above."""
     self.options = options
@@ -129,6 +131,8 @@ class Relative(Softmax):
 
 class Projected(Softmax):
   """α solved for on a moving average of h: −h / 2μ_s onto the simplex."""
+
+  has_beta = False
 
   def init_params(self, rng: jax.Array) -> dict[str, jax.Array]:
     """Returns no parameters: nothing is learned."""

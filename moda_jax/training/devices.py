@@ -19,6 +19,20 @@ STEPS_UNDER_WAY = 2  # dispatched, not finished: enough to hide dispatch
 Batch = dict[str, dict[str, Any]]
 
 
+def check_devices() -> None:
+  """Refuses a platform that is asked for and not there."""
+  try:
+    jax.local_devices()
+  except (RuntimeError, AssertionError) as error:  # both, by what is installed
+    # JAX makes the attributes of its config when it starts.
+    wanted = jax.config.jax_platforms  # type: ignore[attr-defined]
+    reason = f': {error}' if str(error) else ''
+    raise UserError(
+      f'JAX_PLATFORMS={wanted}: JAX finds no such device here{reason}. Unset '
+      'it to take what is there, or install JAX for that device.'
+    ) from error
+
+
 def count_devices(batch_size: int, wanted: int | None = None) -> int:
   """Returns how many devices share a batch: `wanted`, or all there are."""
   devices = wanted or jax.local_device_count()

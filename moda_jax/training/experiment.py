@@ -63,6 +63,7 @@ class Experiment:
       data: whole domains in memory, instead of those that the config names.
       devices: how many to use; all of them by default.
     """
+    devices_lib.check_devices()
     devices_lib.hide_from_tensorflow()
     options.check(config)
     whole = open_domains(config) if data is None else data

@@ -9,8 +9,9 @@ import numpy as np
 
 from moda_jax.data.domains import Domain, Domains
 from moda_jax.data.options import FIT
-from moda_jax.data.pictures import PictureFiles
+from moda_jax.data.pictures import UnsizedPictures
 from moda_jax.data.rows import are_rows
+from moda_jax.errors import UserError
 
 _log = logging.getLogger(__name__)
 AUTO = 'auto'
@@ -19,6 +20,7 @@ _SMALL = 64  # the largest side of pictures for the digits network
 _SIZES = {'features': 128, 'resnet50': 224}
 _DEFAULT_SIZE = 32
 _LOOKED_AT = 50  # pictures of a domain
+_COUNTED = 2**31 - 1  # the step is an int32
 _EPOCHS, _LEAST_STEPS, _MOST_STEPS = 30, 1_000, 10_000
 
 
@@ -76,7 +78,7 @@ def _typical_side(domains: tuple[Domain, ...]) -> int:
   """Returns the median of the pictures' shorter sides, over some of each."""
   sides = []
   for domain in domains:
-    if isinstance(domain.inputs, PictureFiles):
+    if isinstance(domain.inputs, UnsizedPictures):
       places = np.linspace(0, domain.size - 1, min(_LOOKED_AT, domain.size))
       sides += domain.inputs.sides([int(place) for place in places])
     else:
@@ -103,6 +105,12 @@ def fit_length(config: ml_collections.ConfigDict, epoch: int) -> int:
       run.steps / epoch,
     )
   total = run.steps or run.epochs * epoch
+  if total > _COUNTED:
+    name = 'steps' if run.steps else 'epochs'
+    raise UserError(
+      f'config.run.{name} = {run[name]}: a run has at most {_COUNTED:,} steps, '
+      f'and this one would have {total:,}.'
+    )
   for name, times in (
     ('log_every', 50),
     ('eval_every', 10),

@@ -10,7 +10,7 @@ import numpy as np
 from moda_jax.data.pictures import read_picture
 from moda_jax.errors import UserError
 from moda_jax.files.atomic import write_whole
-from moda_jax.files.images import SUFFIXES, is_image_name
+from moda_jax.files.images import SUFFIXES, is_photograph_name
 
 HEADER = (
   'path',
@@ -44,7 +44,7 @@ def find_pictures(place: pathlib.Path) -> list[pathlib.Path]:
   files = [
     path
     for path in sorted(place.rglob('*'))
-    if is_image_name(str(path.relative_to(place))) and path.is_file()
+    if is_photograph_name(str(path.relative_to(place))) and not path.is_dir()
   ]
   if not files:
     raise UserError(

@@ -26,7 +26,7 @@ from moda_jax.training.outcome import (
   summarise,
 )
 from moda_jax.training.progress import MetricsBuffer, Progress
-from moda_jax.training.recorded import to_record
+from moda_jax.training.recorded import as_folder, to_record
 from moda_jax.training.run_folder import RunFolder
 from moda_jax.training.train_step import TrainState
 
@@ -58,6 +58,7 @@ def train(
     NonFiniteError: training diverged; the last good checkpoint is kept.
     Interrupted: on SIGINT or SIGTERM, once everything is saved.
   """
+  as_folder(workdir)  # before data is read
   use_compilation_cache(options.check(config).run.compilation_cache)
   experiment = Experiment(config, data, devices)
   with (
@@ -79,7 +80,10 @@ def open_folder(
 ) -> RunFolder:
   """Opens the folder of an experiment's run, or makes it."""
   record = to_record(
-    experiment.config, experiment.origins, experiment.model.inputs
+    experiment.config,
+    experiment.origins,
+    experiment.model.inputs,
+    experiment.domains.fingerprints(),
   )
   return RunFolder(workdir, record, experiment.depends_on_length)
 
@@ -111,7 +115,7 @@ def restore(
   data: Domains | None = None,
 ) -> tuple[Experiment, TrainState]:
   """Returns a run in `workdir` and the state of its last checkpoint."""
-  if not pathlib.Path(workdir, 'config.json').exists():
+  if not (as_folder(workdir) / 'config.json').exists():
     raise UserError(f"--workdir='{workdir}' does not hold a run.")
   experiment = Experiment(config, data)
   with contextlib.closing(open_folder(workdir, experiment)) as folder:

@@ -50,6 +50,11 @@ class RunOptions:
   compilation_cache: str = option('auto')
 
   def __post_init__(self):
+    if self.seed + self.seeds > 2**63:
+      raise UserError(
+        f'config.run.seed = {self.seed} and config.run.seeds = {self.seeds}: '
+        'the last seed must be below 2**63.'
+      )
     if (self.epochs > 0) == (self.steps != 0):
       raise UserError(
         f'config.run.epochs = {self.epochs} and config.run.steps = '
@@ -142,8 +147,14 @@ def refuse_unread(
     given: the full names of what the user has set, such as 'objective.mu_s'.
   """
   kinds = _find_kinds(config)
+  method = config.objective.method
   for full in given:
     section, _, name = full.partition('.')
+    if full == 'optimizer.beta_rate' and not METHODS[method].has_beta():
+      raise UserError(
+        f"config.{full} = {config[section][name]!r}: '{method}' does not read "
+        'it; it has no source weights β.'
+      )
     if section not in kinds or name == _CHOICE.get(section):
       continue
     read = [field.name for field in dataclasses.fields(kinds[section])]

@@ -2,18 +2,20 @@
 
 import logging
 import os
+import pathlib
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from moda_jax.data.new_inputs import prepare_new_inputs
+from moda_jax.data.new_inputs import to_image
+from moda_jax.data.pictures import PictureArrays, PictureFiles
 from moda_jax.errors import UserError
 
 _log = logging.getLogger(__name__)
 
 
-def to_plain(data: Any, target: Any, image_size: int) -> tuple[Any, Any]:
+def to_plain(data: Any, target: Any) -> tuple[Any, Any]:
   """Returns domains and target with plain arrays and names without dots.
 
   What is not a domain at all is left as it is, for its own refusal.
@@ -21,7 +23,6 @@ def to_plain(data: Any, target: Any, image_size: int) -> tuple[Any, Any]:
   Args:
     data: from name to images and labels.
     target: the name of the target.
-    image_size: what images of different sizes are brought to.
   """
   if not isinstance(data, Mapping):
     return data, target
@@ -35,7 +36,7 @@ def to_plain(data: Any, target: Any, image_size: int) -> tuple[Any, Any]:
     if isinstance(pair, tuple | list) and len(pair) == 2:
       images, labels = pair
       pair = (
-        _to_images(images, image_size, name),
+        _to_images(images, name),
         _to_labels(labels, name),
       )
     plain[names[name]] = pair
@@ -52,21 +53,19 @@ def _without_dots(name: Any) -> Any:
   return plain
 
 
-def _to_images(images: Any, size: int, name: str) -> Any:
-  """Resizes images in a list that differ in shape, and reads paths."""
+def _to_images(images: Any, name: str) -> Any:
+  """Returns a list of paths, or of images that differ in size, as pictures."""
   if not isinstance(images, list | tuple) or not images:
     return images
-  are_paths = isinstance(images[0], str | os.PathLike)
-  if not are_paths and len({np.shape(image) for image in images}) == 1:
-    return images
-  if not size:
-    raise UserError(
-      f"the images of '{name}' differ in size, and image_size = 0; set the "
-      'one to bring them to.'
-    )
+  are_paths = [isinstance(image, str | os.PathLike) for image in images]
+  if all(are_paths):
+    return PictureFiles([pathlib.Path(image) for image in images])
   try:
-    return prepare_new_inputs(images, (size, size, 3))
-  except UserError as error:
+    shapes = {np.shape(image) for image in images}
+    if len(shapes) == 1 and not any(are_paths):
+      return images
+    return PictureArrays([to_image(image) for image in images])
+  except (UserError, ValueError) as error:
     raise UserError(f"the domain '{name}': {error}") from error
 
 
@@ -74,7 +73,10 @@ def _to_labels(labels: Any, name: str) -> Any:
   """Returns labels as numbers or text where pandas has objects."""
   if labels is None:
     return None
-  array = np.asarray(labels)
+  try:
+    array = np.asarray(labels)
+  except ValueError as error:
+    raise UserError(f"the domain '{name}': labels: {error}") from error
   if array.dtype.kind == 'T':  # NumPy's own text of any length
     return array.astype(str)
   if array.dtype.kind != 'O':

@@ -34,6 +34,7 @@ _NOT_COMPARED = (
   'run.checkpoint_every',
   'run.eval_batch_size',
 )
+_FINGERPRINTS = 'record.fingerprints.'
 _SEARCH = 'search.'  # ranges for searches, which no run reads
 _LENGTH = ('run.steps', 'run.epochs')
 
@@ -54,7 +55,10 @@ class Recorded(NamedTuple):
 
 
 def to_record(
-  config: ml_collections.ConfigDict, origins: dict[str, str], inputs: Inputs
+  config: ml_collections.ConfigDict,
+  origins: dict[str, str],
+  inputs: Inputs,
+  fingerprints: dict[str, str] | None = None,
 ) -> dict[str, Any]:
   """Returns what `config.json` holds."""
   record = {
@@ -63,6 +67,8 @@ def to_record(
     'origins': origins,
     'inputs': _to_values(inputs),
   }
+  if fingerprints:
+    record['fingerprints'] = fingerprints
   whole = json.loads(config.to_json()) | {_RECORD: record}
   return json.loads(json.dumps(whole))  # tuples as lists, as they are read
 
@@ -98,7 +104,11 @@ def find_differences(
       continue
     if key in _LENGTH and not depends_on_length:
       continue
+    if key.startswith(_FINGERPRINTS) and before == _MISSING:
+      continue  # a record of before there were any
     line = f'{key}: {before!r} there, {after!r} now'
+    if key.startswith(_FINGERPRINTS):
+      line += ' (its files have been changed or replaced)'
     if key in _LENGTH:
       line += f' ({depends_on_length} depends on the length)'
     lines.append(line)
@@ -123,9 +133,16 @@ def flatten(values: dict[str, Any], prefix: str = '') -> dict[str, Any]:
   return flat
 
 
+def as_folder(workdir: Any) -> pathlib.Path:
+  """Returns the path of a run's folder, which need not be there."""
+  if not isinstance(workdir, str | os.PathLike) or not os.fspath(workdir):
+    raise UserError(f'--workdir={workdir!r} does not name a folder.')
+  return pathlib.Path(workdir)
+
+
 def read_recorded(workdir: str | os.PathLike) -> Recorded:
   """Reads the config of a run from its folder."""
-  path = pathlib.Path(workdir) / _FILE
+  path = as_folder(workdir) / _FILE
   if not path.is_file():
     raise UserError(f"'{workdir}' does not hold a run: it has no {_FILE}.")
   try:

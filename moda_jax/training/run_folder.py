@@ -11,10 +11,12 @@ from clu import metric_writers
 from moda_jax.errors import UserError
 from moda_jax.files.atomic import write_whole
 from moda_jax.training.checkpoints import Checkpoints
-from moda_jax.training.recorded import find_differences
+from moda_jax.training.recorded import as_folder, find_differences
 from moda_jax.training.train_step import TrainState
 
 _log = logging.getLogger(__name__)
+_METRICS = 'metrics.jsonl'
+_BEGINNING = '{"step": '  # of every line of metrics
 
 
 class RunFolder:
@@ -37,12 +39,10 @@ class RunFolder:
       record: what the run is, see `recorded.to_record`.
       depends_on_length: what keeps the run from being extended, if anything.
     """
-    if not os.fspath(path):
-      raise UserError("--workdir='' does not name a folder.")
-    self.path = pathlib.Path(path).absolute()
+    self.path = as_folder(path).absolute()
     self._record = record
+    self._metrics_path = self.path / _METRICS
     self._claim(record, depends_on_length)
-    self._metrics_path = self.path / 'metrics.jsonl'
     # Made when there is something to write.
     self._events: metric_writers.AsyncWriter | None = None
     kept = record.get('run', {}).get('keep_checkpoints', 2)
@@ -52,15 +52,17 @@ class RunFolder:
     path = self.path / 'config.json'
     try:
       self.path.mkdir(parents=True, exist_ok=True)
+      checkpoints = self.path / 'checkpoints'
+      if checkpoints.exists() and not checkpoints.is_dir():
+        raise NotADirectoryError(f'{checkpoints.name} in it is a file')
+      self.read_metrics()  # refuses what the run would overwrite
       if not path.exists():
         if any(self.path.glob('checkpoints/*')):
           raise ValueError('it has checkpoints, but no config.json')
         self.write_record()
       if not os.access(self.path, os.W_OK):
         raise PermissionError(f'no right to write to {self.path}')
-      found = json.loads(path.read_text())
-      if not isinstance(found, dict):
-        raise ValueError('config.json was not written by a run')
+      found = _read_config(path)
     except (OSError, ValueError) as error:
       raise UserError(
         f"--workdir='{self.path}' cannot be used: {error}. It must be a folder "
@@ -74,15 +76,8 @@ class RunFolder:
         f"--workdir='{self.path}' holds a run of another config. They differ "
         'in\n  '
         + '\n  '.join(differing)
-        + f"\nTo train this one beside it: --workdir='{self._find_free()}'."
+        + f"\nTo train this one beside it: --workdir='{_find_free(self.path)}'."
       )
-
-  def _find_free(self) -> pathlib.Path:
-    """Returns the name of a folder that is not there yet."""
-    number = 2
-    while (free := self.path.with_name(f'{self.path.name}_{number}')).exists():
-      number += 1
-    return free
 
   def write_record(self) -> None:
     """Records what the run is now: an extended one has another length."""
@@ -115,8 +110,23 @@ class RunFolder:
     return read_metrics(self.path)
 
   def forget_metrics_after(self, step: int) -> None:
-    """Drops what an interrupted run logged beyond its last checkpoint."""
-    kept = [line for line in self.read_metrics() if line['step'] <= step]
+    """Drops what an interrupted run logged beyond its last checkpoint.
+
+    Without a checkpoint, which may have been deleted, nothing of it is left:
+    then the file is kept under another name.
+    """
+    lines = self.read_metrics()
+    if lines and not step:
+      aside = _find_free(self.path / 'metrics', '.jsonl')
+      self._metrics_path.rename(aside)
+      _log.warning(
+        'there is no checkpoint in %s: training starts again, and what was '
+        'logged up to step %d is kept in %s',
+        self.path,
+        lines[-1]['step'],
+        aside.name,
+      )
+    kept = [line for line in lines if line['step'] <= step]
     text = ''.join(json.dumps(line) + '\n' for line in kept)
     with write_whole(self._metrics_path) as file:
       file.write(text)
@@ -128,15 +138,56 @@ class RunFolder:
       self._events.close()
 
 
+def _find_free(path: pathlib.Path, suffix: str = '') -> pathlib.Path:
+  """Returns a name with a number that nothing has yet."""
+  number = 2
+  while (free := path.with_name(f'{path.name}_{number}{suffix}')).exists():
+    number += 1
+  return free
+
+
+def _read_config(path: pathlib.Path) -> dict[str, Any]:
+  try:
+    found = json.loads(path.read_text())
+  except ValueError as error:
+    raise ValueError(f'{path.name} is damaged ({error})') from error
+  if not isinstance(found, dict) or not isinstance(
+    found.get('record', {}), dict
+  ):
+    raise ValueError(f'{path.name} was not written by a run')
+  return found
+
+
 def read_metrics(path: str | os.PathLike) -> list[dict[str, float]]:
   """Returns the lines of `metrics.jsonl`; a cut last line is left out."""
-  file = pathlib.Path(path) / 'metrics.jsonl'
+  file = pathlib.Path(path) / _METRICS
   if not file.exists():
     return []
-  lines = []
-  for line in file.read_text().splitlines():
-    try:
-      lines.append(json.loads(line))
-    except json.JSONDecodeError:
-      break
-  return lines
+  try:
+    *lines, last = file.read_text().split('\n')
+    if last and not _is_cut(last):
+      lines.append(last)
+    return [_read_line(line) for line in lines]
+  except (OSError, ValueError) as error:
+    raise UserError(
+      f'{file} is damaged, or was not written by a run: {error}. Move it away '
+      'to go on without it.'
+    ) from error
+
+
+def _is_cut(line: str) -> bool:
+  """Says whether a line is one of metrics whose end was not written."""
+  if not line.startswith(_BEGINNING[: len(line)]):
+    return False
+  try:
+    json.loads(line)
+  except ValueError:
+    return True
+  return False
+
+
+def _read_line(line: str) -> dict[str, float]:
+  values = json.loads(line)
+  if not isinstance(values, dict) or type(values.get('step')) is not int:
+    raise ValueError(f'{line[:40]!r} is not a line of metrics')
+  return values

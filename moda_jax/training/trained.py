@@ -7,6 +7,7 @@ from typing import NamedTuple
 from moda_jax.models.backbone import Backbone
 from moda_jax.training.backbone_file import find_backbone
 from moda_jax.training.checkpoints import guess_inputs, load_state
+from moda_jax.training.devices import check_devices
 from moda_jax.training.evaluation import ACCURACY
 from moda_jax.training.model import Model
 from moda_jax.training.recorded import read_recorded
@@ -53,6 +54,7 @@ class Trained(NamedTuple):
 
 def load_trained(workdir: str | os.PathLike) -> Trained:
   """Reads a run from its folder alone, without training data."""
+  check_devices()
   recorded = read_recorded(workdir)
   state = load_state(workdir)
   inputs = recorded.inputs or guess_inputs(

@@ -54,6 +54,11 @@ def test_a_source_may_lack_a_class_and_is_told(caplog):
   assert "source b lacks 'a', 'b'" in caplog.text
 
 
+def test_cases_differ_where_a_domain_has_both():
+  matched = match(make('t', ['A']), make('a', ['a', 'A']), make('b', ['a']))
+  assert matched.sources[0].classes == ('A', 'a')
+
+
 def test_a_target_without_labels_has_the_classes_of_the_sources():
   matched = match(make('t', None), make('a', ['x', 'y']))
   assert matched.target.labels is None
@@ -64,7 +69,10 @@ def test_a_target_without_labels_has_the_classes_of_the_sources():
   ('target', 'sources', 'words'),
   [
     (['pen', 'bike'], [['pen', 'mug']], ["'bike'", "'t'", "'mug', 'pen'"]),
-    (['Pen'], [['pen', 'mug']], ["'Pen'", "Did you mean 'pen'"]),
+    (['pin'], [['pen', 'mug']], ["'pin'", "Did you mean 'pen'"]),
+    (['Pen'], [['pen', 'mug']], ["'Pen' of 't'", "'pen' of 'a'", 'in case']),
+    (['x'], [['x', 'y'], ['X', 'y']], ["'x' of 'a'", "'X' of 'b'", 'in case']),
+    (None, [['x', 'y'], ['x ', 'y']], ["'x' of 'a'", "'x ' of 'b'", 'spaces']),
     (['pen'], [['pen', 'pen'], ['pen']], ['a, b', "'pen'", 'single class']),
     ([], [['pen', 'mug']], ["'t'", 'no examples']),
   ],

@@ -8,6 +8,7 @@ import tiny
 from configs import mini
 from moda_jax.data import images, read_tfds
 from moda_jax.data.load import load_domains
+from moda_jax.datasets import preparation
 from moda_jax.errors import UserError
 from moda_jax.training import loop as train
 
@@ -171,6 +172,38 @@ def test_a_split_that_is_not_there_is_refused(mini_data_dir):
   config.data.data_dir = str(mini_data_dir)
   with pytest.raises(UserError, match="no split 'validation'"):
     read_tfds.read_tfds(config, 'uci', 'validation')
+
+
+@pytest.mark.parametrize('content', [b'', b'{"name": "mini', bytes(range(256))])
+def test_a_damaged_description_is_named(mini_data_dir, tmp_path, content):
+  part = 'mini_digits/uci'
+  shutil.copytree(mini_data_dir / part, tmp_path / part)
+  (file,) = (tmp_path / part).rglob('dataset_info.json')
+  file.write_bytes(content)
+  config = mini.get_config('mnist')
+  config.data.data_dir = str(tmp_path)
+  message = f'dataset_info.json of {part} is damaged: .*{tmp_path / part}, and'
+  with pytest.raises(UserError, match=message):
+    read_tfds.prepared_builder(config, 'uci')
+  candidates = preparation.GROUPS['mini']['uci']
+  outcome = preparation.prepare_domain(
+    'uci', candidates, tmp_path, str(tmp_path)
+  )
+  assert outcome.status == 'refused'
+  assert 'is damaged' in outcome.problem
+  assert file.read_bytes() == content
+
+
+def test_a_mistyped_place_is_refused_and_not_made(tmp_path, monkeypatch):
+  config = mini.get_config('mnist')
+  config.data.data_dir = str(tmp_path / 'mistyped')
+  with pytest.raises(UserError, match=r'data_dir=.*mistyped is not a folder'):
+    read_tfds.prepared_builder(config, 'uci')
+  config.data.data_dir = ''
+  monkeypatch.setenv('TFDS_DATA_DIR', str(tmp_path / 'wrong' / 'place'))
+  with pytest.raises(UserError, match=r'TFDS_DATA_DIR=.*place is not a f'):
+    read_tfds.prepared_builder(config, 'uci')
+  assert list(tmp_path.iterdir()) == []
 
 
 def test_a_version_that_is_not_there_is_refused(tmp_path):

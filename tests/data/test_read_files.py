@@ -34,6 +34,8 @@ def write(path, mode='RGB', size=(40, 30)):
     ('x.jpeg', 'L'),
     ('x.bmp', 'RGB'),
     ('x.webp', 'RGB'),
+    ('x.tif', 'RGB'),
+    ('x.TIFF', 'L'),
   ],
 )
 def test_any_format_mode_and_size_is_read_as_pillow_does(tmp_path, file, mode):
@@ -76,13 +78,13 @@ def test_what_lies_beside_images_is_named(tmp_path, caplog):
 def test_flat_pictures_have_no_labels(tmp_path, caplog):
   write(tmp_path / 'y.png')
   write(tmp_path / 'x.png')
-  for name in ('notes.txt', 'z.gif', 'y.tif', '.hidden.png'):
+  for name in ('notes.txt', 'z.gif', 'y.doc', '.hidden.png'):
     (tmp_path / name).write_text('seen in May')
   domain = read_folder(str(tmp_path), 8)
   assert domain.labels is None
   assert domain.examples == ('x.png', 'y.png')
   assert f'{tmp_path}: 3 files are not pictures of the kinds' in caplog.text
-  assert 'notes.txt, y.tif, z.gif' in caplog.text
+  assert 'notes.txt, y.doc, z.gif' in caplog.text
 
 
 def test_folders_within_classes_are_named(tmp_path, caplog):
@@ -133,6 +135,36 @@ def break_no_picture(root):
   return 'b/1.png'
 
 
+def break_with_text(root):
+  make_tree(root)
+  (root / 'b' / 'x.jpg').write_text('hello')
+  return r'b/x.jpg \(not a picture of the kinds read: JPEG, .*, TIFF\)'
+
+
+def break_with_nothing(root):
+  make_tree(root)
+  (root / 'b' / 'x.jpg').write_bytes(b'')
+  return r'b/x.jpg \(the file is empty\)'
+
+
+def break_with_heic(root):
+  make_tree(root)
+  (root / 'b' / 'x.HEIC').write_bytes(b'\0\0\0\x18ftypheic' + bytes(50))
+  return r'b/x.HEIC \(HEIC and AVIF are not read; convert it'
+
+
+def break_link(root):
+  make_tree(root)
+  (root / 'b' / 'x.jpg').symlink_to('/none/x.jpg')
+  return r'b/x.jpg \(a link to /none/x.jpg, which is not there\)'
+
+
+def break_link_to_class(root):
+  make_tree(root)
+  (root / 'c').symlink_to('/none/c')
+  return '/c is a link to /none/c, which is not there'
+
+
 def break_bomb(root):
   make_tree(root)
   bomb = io.BytesIO()
@@ -153,14 +185,35 @@ def break_empty(root):
     break_beside_images,
     break_truncated,
     break_no_picture,
+    break_with_text,
+    break_with_nothing,
+    break_with_heic,
+    break_link,
+    break_link_to_class,
     break_bomb,
     break_empty,
   ],
 )
 def test_what_cannot_be_read_is_named(tmp_path, damage):
   message = damage(tmp_path)
-  with pytest.raises(UserError, match=message):
+  with pytest.raises(UserError, match=message) as error:
     read_folder(str(tmp_path), 8)
+  assert '0x' not in str(error.value)  # an address in memory
+
+
+def test_a_domain_that_is_a_dead_link_is_refused(tmp_path):
+  for name in ('a', 'b'):
+    (tmp_path / name).mkdir()
+  (tmp_path / 'c').symlink_to('/none/c')
+  with pytest.raises(UserError, match='/c is a link to /none/c, which is not'):
+    read_files.find_folders(str(tmp_path))
+
+
+def test_all_unreadable_is_refused_even_where_some_may_be(tmp_path):
+  (tmp_path / 'x.jpg').write_text('hello')
+  domain = read_files.open_folder('d', str(tmp_path))
+  with pytest.raises(UserError, match=r'1 of 1 files of .*\n  x\.jpg'):
+    read_files.skip_unreadable(domain)
 
 
 def test_domains_are_found_by_name(tmp_path):
@@ -225,6 +278,10 @@ GOOD = np.zeros((2, 8, 8, 3), np.uint8)
     ({'images': np.full((2, 8, 8), np.nan)}, r'0\.\.1'),
     ({'images': GOOD, 'labels': np.zeros(3, int)}, r'shape \(3,\) for 2'),
     ({'images': GOOD, 'labels': np.zeros(2)}, 'type float64'),
+    (
+      {'images': GOOD, 'labels': np.asarray([-1, 0])},
+      r'1 labels like -1; .* labels\.astype\(str\)',
+    ),
     ({'images': GOOD[:0]}, 'at least one image'),
     ({'images': np.zeros((0, 8, 8))}, 'at least one image'),
     ({'images': GOOD[:, :0, :0]}, 'at least one pixel'),

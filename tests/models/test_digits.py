@@ -29,6 +29,15 @@ def test_the_paper_s_layers():
   ]
 
 
+def test_a_width_that_leaves_nothing_is_refused():
+  networks = digits.create_networks(10, width=1e-3)
+  message = 'width = 0.001 leaves nothing of a layer of 64; .* above 0.0078125'
+  with pytest.raises(UserError, match=message):
+    jax.eval_shape(
+      networks.extractor.init, jax.random.key(0), jnp.zeros((1, 32, 32, 3))
+    )
+
+
 def test_width_scales_hidden_layers_only():
   networks = digits.create_networks(10, width=0.25)
   kernels = [

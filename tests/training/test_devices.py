@@ -1,6 +1,9 @@
 """One device and eight give the same training on mini digits, to rounding."""
 
 import functools
+import os
+import subprocess
+import sys
 
 import jax
 import numpy as np
@@ -31,6 +34,25 @@ CASES = [
   for name in METHODS
 ]
 CASES.append(('moda_fm', 'digits'))
+
+
+@pytest.mark.slow
+def test_a_platform_that_is_not_there_is_refused():
+  program = (
+    'from moda_jax import cli; from moda_jax.training import devices; '
+    'cli.end_by_message(devices.check_devices)'
+  )
+  done = subprocess.run(
+    [sys.executable, '-c', program],
+    env=os.environ | {'JAX_PLATFORMS': 'rocm'},
+    capture_output=True,
+    text=True,
+    timeout=300,
+  )
+  assert done.returncode == 2
+  (line,) = (x for x in done.stderr.splitlines() if 'JAX_PLATFORMS' in x)
+  assert line.startswith('JAX_PLATFORMS=rocm: JAX finds no such device here')
+  assert 'Traceback' not in done.stderr
 
 
 @pytest.fixture(scope='module')

@@ -109,6 +109,19 @@ def test_lengths_fit_the_data(values, epoch, expected):
   )
 
 
+@pytest.mark.parametrize(
+  ('values', 'named'),
+  [
+    ({'steps': 2**31}, 'config.run.steps = 2147483648'),
+    ({'epochs': 2**62, 'steps': 0}, 'config.run.epochs = 4611686018427387904'),
+  ],
+)
+def test_lengths_that_cannot_be_counted_are_refused(values, named):
+  config = tiny.make_run_config(**values)
+  with pytest.raises(UserError, match=f'{named}: a run has at most 2,147,483'):
+    fitting.fit_length(config, 5)
+
+
 def test_what_was_chosen_is_recorded_and_resumed(tmp_path):
   data = {
     d.name: (d.inputs, d.labels)

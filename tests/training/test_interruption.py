@@ -29,7 +29,7 @@ def call(**values):
     [sys.executable, '-c', SCRIPT.format(**values)],
     capture_output=True,
     text=True,
-    timeout=100,
+    timeout=600,
     check=False,
   )
 

@@ -9,8 +9,8 @@ from moda_jax.errors import UserError
 from moda_jax.training import own_arrays
 
 
-def to_plain(images, labels, size=8):
-  data, _ = own_arrays.to_plain({'a': (images, labels)}, 'a', size)
+def to_plain(images, labels):
+  data, _ = own_arrays.to_plain({'a': (images, labels)}, 'a')
   return data['a']
 
 
@@ -57,18 +57,34 @@ def test_missing_labels_are_refused_by_domain(labels):
     to_plain(IMAGES, labels)
 
 
-def test_pictures_of_different_sizes_are_brought_to_one(tmp_path):
+def test_pictures_of_different_sizes_are_read_later(tmp_path):
   images = [np.full((h, 9, 3), 7, np.uint8) for h in (5, 12)]
-  plain, labels = to_plain(images, None)
-  assert (plain.shape, plain.dtype, labels) == ((2, 8, 8, 3), np.uint8, None)
-  assert (plain == 7).all()
   Image.new('RGB', (20, 10), 'red').save(tmp_path / 'a.png')
-  plain, _ = to_plain([tmp_path / 'a.png'], None)
-  assert plain[0, 0, 0].tolist() == [255, 0, 0]
-  with pytest.raises(UserError, match="'a' differ in size, and image_size = 0"):
-    to_plain(images, None, size=0)
-  with pytest.raises(UserError, match="the domain 'a': an image of shape"):
-    to_plain([np.zeros((4, 4, 2), np.uint8), np.zeros((3, 3, 3))], None)
+  plain, labels = to_plain(images, None)
+  assert (len(plain), plain.sides([0, 1]), labels) == (2, [5, 9], None)
+  read = plain.read(range(2), 8)
+  assert (read.shape, read.dtype) == ((2, 8, 8, 3), np.uint8)
+  assert (read == 7).all()
+  for mixed in ([tmp_path / 'a.png'], [str(tmp_path / 'a.png'), images[0]]):
+    plain, _ = to_plain(mixed, None)
+    assert plain.read(range(1), 8)[0, 0, 0].tolist() == [255, 0, 0]
+
+
+@pytest.mark.parametrize(
+  ('images', 'message'),
+  [
+    ([np.zeros((4, 4, 2), np.uint8), np.zeros((3, 3, 3))], 'an image of shape'),
+    ([[[1, 2], [3]], [[1]]], 'inhomogeneous shape'),
+  ],
+)
+def test_ragged_images_are_refused_by_domain(images, message):
+  with pytest.raises(UserError, match=f"the domain 'a': .*{message}"):
+    to_plain(images, None)
+
+
+def test_ragged_labels_are_refused_by_domain():
+  with pytest.raises(UserError, match=r"the domain 'a': labels: .*inhomogen"):
+    to_plain(IMAGES, [[1], [2, 3]])
 
 
 def test_arrays_of_one_shape_are_left_as_they_are():
@@ -79,12 +95,12 @@ def test_arrays_of_one_shape_are_left_as_they_are():
 
 def test_names_with_dots():
   data = {'v1.0': (IMAGES, None), 'v2': (IMAGES, None)}
-  plain, target = own_arrays.to_plain(data, 'v1.0', 8)
+  plain, target = own_arrays.to_plain(data, 'v1.0')
   assert (list(plain), target) == (['v1_0', 'v2'], 'v1_0')
   with pytest.raises(UserError, match=r'alone: a\.b, a_b'):
-    own_arrays.to_plain({'a.b': 0, 'a_b': 0}, 'a_b', 8)
+    own_arrays.to_plain({'a.b': 0, 'a_b': 0}, 'a_b')
 
 
 @pytest.mark.parametrize('data', [[1, 2], None])
 def test_what_is_not_a_mapping_is_left_to_its_refusal(data):
-  assert own_arrays.to_plain(data, 't', 8) == (data, 't')
+  assert own_arrays.to_plain(data, 't') == (data, 't')

@@ -1,0 +1,126 @@
+"""The run's folder as others have left it: damaged, foreign, incomplete."""
+
+import json
+import shutil
+
+import pytest
+import tiny
+
+import moda_jax
+from moda_jax.errors import UserError
+from moda_jax.training import loop, recorded
+from moda_jax.training.run_folder import RunFolder, read_metrics
+
+
+@pytest.fixture(scope='module')
+def trained(tmp_path_factory):
+  workdir = tmp_path_factory.mktemp('folder') / 'run'
+  run(workdir)
+  return workdir
+
+
+@pytest.fixture
+def workdir(trained, tmp_path):
+  """Returns a copy of a finished run, to damage."""
+  shutil.copytree(trained, tmp_path / 'run')
+  return tmp_path / 'run'
+
+
+def run(workdir, **values):
+  config = tiny.make_run_config(method='source_only', steps=2, log_every=1)
+  tiny.set_values(config, **values)
+  return loop.train(config, workdir, tiny.make_domains(), devices=1)
+
+
+def contents(folder):
+  """Returns everything in a folder, by path."""
+  return {
+    path: path.read_bytes() if path.is_file() else None
+    for path in folder.rglob('*')
+  }
+
+
+def open_again(workdir):
+  record = json.loads((workdir / 'config.json').read_text())
+  return RunFolder(workdir, record)
+
+
+@pytest.mark.parametrize(
+  'content',
+  [
+    bytes(range(256)),
+    b'hello\nworld\n',
+    b'hello',
+    b'{"loss": 1}\n',
+    b'[1]\n',
+    b'{"step": "x"}\n',
+    b'{"step": 1}\nhello\n{"step": 2}\n',
+    None,
+  ],
+  ids=['binary', 'text', 'word', 'no step', 'list', 'odd step', 'mixed', 'dir'],
+)
+def test_metrics_of_others_are_refused_and_left_alone(workdir, content):
+  file = workdir / 'metrics.jsonl'
+  file.unlink()
+  if content is None:
+    file.mkdir()
+  else:
+    file.write_bytes(content)
+  before = contents(workdir)
+  for read in (open_again, lambda folder: moda_jax.load(folder).accuracy):
+    with pytest.raises(UserError, match=r'metrics\.jsonl is damaged, or was'):
+      read(workdir)
+  assert contents(workdir) == before
+
+
+@pytest.mark.parametrize('end', ['{', '{"st', '{"step": 3, "loss": 0.', ''])
+def test_a_line_that_was_cut_is_left_out(tmp_path, end):
+  (tmp_path / 'metrics.jsonl').write_text('{"step": 1}\n{"step": 2}\n' + end)
+  assert [line['step'] for line in read_metrics(tmp_path)] == [1, 2]
+
+
+def test_a_file_in_place_of_checkpoints_is_refused(workdir):
+  shutil.rmtree(workdir / 'checkpoints')
+  (workdir / 'checkpoints').write_text('mine')
+  before = contents(workdir)
+  with pytest.raises(UserError, match='checkpoints in it is a file'):
+    open_again(workdir)
+  assert contents(workdir) == before
+  with pytest.raises(UserError, match='does not hold a checkpoint'):
+    moda_jax.load(workdir)
+
+
+def test_metrics_outlive_deleted_checkpoints(workdir, caplog):
+  before = (workdir / 'metrics.jsonl').read_text()
+  shutil.rmtree(workdir / 'checkpoints')
+  run(workdir)
+  assert (workdir / 'metrics_2.jsonl').read_text() == before
+  assert [line['step'] for line in read_metrics(workdir)] == [1, 2]
+  assert 'up to step 2 is kept in metrics_2.jsonl' in caplog.text
+
+
+@pytest.mark.parametrize(
+  ('content', 'message'),
+  [
+    (b'{"half', r'config\.json is damaged \(Unterminated'),
+    (bytes(range(256)), r'config\.json is damaged'),
+    (b'{"record": 3}', r'config\.json was not written by a run'),
+  ],
+)
+def test_a_damaged_config_is_named(workdir, content, message):
+  (workdir / 'config.json').write_bytes(content)
+  before = contents(workdir)
+  with pytest.raises(UserError, match=message):
+    RunFolder(workdir, {'record': {}})
+  assert contents(workdir) == before
+
+
+@pytest.mark.parametrize('workdir', [None, 3, ''])
+def test_what_does_not_name_a_folder_is_refused(workdir):
+  message = f'--workdir={workdir!r} does not name a folder'
+  with pytest.raises(UserError, match=message):
+    moda_jax.load(workdir)
+  with pytest.raises(UserError, match=message):
+    loop.train(tiny.make_run_config(), workdir)  # its data is not there
+  with pytest.raises(UserError, match=message):
+    recorded.as_folder(workdir)
