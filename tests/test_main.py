@@ -97,8 +97,16 @@ for arguments in json.load(sys.stdin):
     if not child:
       os.dup2(errors.fileno(), 2)
       sys.argv = ['main', *arguments]
-      runpy.run_module('moda_jax.main', run_name='__main__')
-      os._exit(0)
+      status = 0
+      try:
+        runpy.run_module('moda_jax.main', run_name='__main__')
+      except SystemExit as ended:
+        status = ended.code
+        if not isinstance(status, int):
+          print(status, file=sys.stderr)
+          status = 1
+      sys.stderr.flush()
+      os._exit(status)  # taking libraries down in order takes seconds
     _, status = os.waitpid(child, 0)
     errors.seek(0)
     results.append((os.waitstatus_to_exitcode(status), errors.read()))
