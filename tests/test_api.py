@@ -66,14 +66,8 @@ def test_predictions_are_those_of_the_evaluation(run):
   assert (probabilities.argmax(axis=1) == test.labels).mean() == run.accuracy
 
 
-@pytest.mark.parametrize(
-  'method',
-  [
-    'moe',
-    pytest.param('dann_ss', marks=pytest.mark.slow),
-    pytest.param('supervised', marks=pytest.mark.slow),
-  ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize('method', ['moe', 'dann_ss', 'supervised'])
 def test_a_loaded_run_of_other_methods_predicts_alike(method, tmp_path):
   config = tiny.make_run_config(method=method, seeds=2)
   trained = moda_jax.train(config, tmp_path, tiny.make_domains())
@@ -144,6 +138,7 @@ def test_adapt_trains_on_arrays_and_brings_them_to_size(tmp_path):
   )
 
 
+@pytest.mark.slow
 def test_adapt_gives_every_seed_its_own_draw(tmp_path):
   """As a config's data does: the seeds differ, and each is its single run."""
   values = VALUES | {'samples': 10, 'evaluate_on': 'undrawn', 'seeds': 2}
@@ -158,6 +153,7 @@ def test_adapt_gives_every_seed_its_own_draw(tmp_path):
   np.testing.assert_array_equal(first, own)
 
 
+@pytest.mark.slow
 def test_a_moving_average_is_what_predicts(tmp_path):
   config = tiny.make_run_config(ema_decay=0.5)
   experiment = Experiment(config, tiny.make_domains(), devices=1)
@@ -233,6 +229,7 @@ FLAT = {
 }
 
 
+@pytest.mark.slow
 def test_a_run_of_the_flat_config_is_read(tmp_path):
   """The folder is one of today with the config that version 0.1 wrote."""
   config = tiny.make_run_config(

@@ -75,6 +75,7 @@ def test_pictures_with_and_without_labels_of_the_target(tmp_path):
     train.evaluate(outcome.experiment.config, tmp_path / 'run')
 
 
+@pytest.mark.slow
 def test_predictions_are_prepared_once_and_written_whole(tmp_path, monkeypatch):
   write_folders(tmp_path / 'data')
   config = folder.get_config(f'{tmp_path / "data"},target=t,{QUICK},method=moe')
@@ -102,6 +103,7 @@ def test_predictions_are_prepared_once_and_written_whole(tmp_path, monkeypatch):
   assert sorted((tmp_path / 'run').iterdir()) == names
 
 
+@pytest.mark.slow
 def test_arrays_in_files_and_in_memory_are_the_same_run(tmp_path):
   data = make_data()
   (tmp_path / 'data').mkdir()

@@ -57,6 +57,7 @@ def test_digits(manual_dir, tmp_path, capsys):
     assert len(list(loaded)) == count
 
 
+@pytest.mark.slow
 def test_the_missing_original_is_named_beside_the_regenerated_set(
   manual_dir, tmp_path, capsys
 ):
@@ -167,6 +168,7 @@ def test_a_changed_file_with_the_right_counts_is_told_apart(
   assert f'  {digest[:12]} verified  already prepared; complete' in row
 
 
+@pytest.mark.slow
 def test_what_is_added_later_is_prepared_later(manual_dir, tmp_path, capsys):
   data_dir = tmp_path / 'data'
   aside = (manual_dir / 'svhn').rename(tmp_path / 'aside')
@@ -229,6 +231,7 @@ def test_a_corrupt_file_stops_one_domain_and_leaves_nothing(
   assert len(loaded) == 6
 
 
+@pytest.mark.slow
 def test_files_without_examples_stop_one_domain(manual_dir, tmp_path, capsys):
   made_up_files.write_mnist(manual_dir / 'mnist', test=0)
   with pytest.raises(UserError, match=r'Not prepared: digits/mnist\.'):

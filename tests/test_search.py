@@ -217,6 +217,7 @@ def test_a_study_of_another_config_is_refused(trained, tmp_path):
   search.search(mini.get_config('mnistm'), 1, tmp_path, seed=1, name='other')
 
 
+@pytest.mark.slow
 def test_pruning_is_off_by_default(trained, tmp_path):
   config = mini.get_config('mnistm')
   search.search(config, 8, tmp_path / 'all')

@@ -216,6 +216,7 @@ def test_the_divergence_is_that_of_the_mixture():
   assert terms.divergence([0.25, 0.75], [ones, zeros], zeros) == 0.5
 
 
+@pytest.mark.slow
 def test_the_bound_of_a_run_at_each_checkpoint(tmp_path):
   domains = tiny.make_domains()
   for domain in (*domains.sources, domains.target):

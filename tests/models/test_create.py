@@ -33,6 +33,7 @@ def make_config(**values):
   return tiny.make_run_config(network='resnet50', width=WIDTH, **values)
 
 
+@pytest.mark.slow
 def test_an_experiment_starts_from_the_weights(weights_path):
   config = make_config(pretrained=str(weights_path), method='moda')
   experiment = Experiment(config, tiny.make_domains(), devices=1)

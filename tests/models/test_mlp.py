@@ -93,6 +93,7 @@ def test_files_of_dense_and_of_sparse_rows_are_the_same_run(tmp_path):
   assert accuracies[0] == accuracies[1] > 0.9
 
 
+@pytest.mark.slow
 def test_several_seeds_scale_by_their_own_rows(tmp_path):
   values = VALUES | {'seeds': 2, 'samples': 30, 'steps': 2}
   run = moda_jax.adapt(make_rows(), 't', tmp_path, **values)

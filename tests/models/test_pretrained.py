@@ -188,10 +188,11 @@ def make_method_state(name, variant='v1', width=1 / 32):
     ('mdan', {'discriminator': 2}, ['classifier', 'discriminator']),
     ('mada', {}, ['classifier']),
     ('moe', {'classifier': 2}, ['classifier']),
-    (
+    pytest.param(
       'dann_ss',
       {'extractor': 2, 'classifier': 2, 'discriminator': 2},
       ['classifier', 'discriminator'],
+      marks=pytest.mark.slow,
     ),
   ],
 )

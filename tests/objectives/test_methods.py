@@ -311,7 +311,7 @@ def test_target_labels_reach_supervised_alone(name):
 
 @pytest.mark.parametrize('name', tiny.EVERY_METHOD)
 @pytest.mark.parametrize(
-  'sources', [1, pytest.param(2, marks=pytest.mark.slow), 10]
+  'sources', [2, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 10))]
 )
 def test_any_number_of_sources(name, sources):
   method, batch, params, state = start(name, sources)

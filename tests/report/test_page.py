@@ -97,6 +97,7 @@ def test_a_method_without_weights_or_views_has_a_page_too(tmp_path):
   assert 'Class loss' in found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
   'labelled', [pytest.param(True, marks=pytest.mark.slow), False]
 )
@@ -322,6 +323,7 @@ def test_what_is_not_a_run_is_refused(
   assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_page_is_refreshed_while_training_goes_on(tmp_path):
   seen = []
   writer = report.PageWriter()
@@ -340,6 +342,7 @@ def test_the_page_is_refreshed_while_training_goes_on(tmp_path):
   assert len(read_metrics(tmp_path)) == 3
 
 
+@pytest.mark.slow
 def test_names_are_escaped(tmp_path):
   _, _, text = make_page(tmp_path, experiment='<b>mine</b>')
   assert '<b>mine' not in text

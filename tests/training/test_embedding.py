@@ -180,6 +180,7 @@ def test_batches_draw_among_views_and_tests_take_the_picture(tmp_path):
   assert experiment.make_batch(0)['source']['weak'].shape == (3, 8, 6)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures('fake')
 def test_several_seeds_train_on_the_same_features(tmp_path):
   (tmp_path / 'w.npz').write_bytes(b'weights')

@@ -122,6 +122,7 @@ def test_lengths_that_cannot_be_counted_are_refused(values, named):
     fitting.fit_length(config, 5)
 
 
+@pytest.mark.slow
 def test_what_was_chosen_is_recorded_and_resumed(tmp_path):
   data = {
     d.name: (d.inputs, d.labels)

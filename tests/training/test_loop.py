@@ -37,6 +37,7 @@ def whole(tmp_path_factory):
   return run(workdir), workdir
 
 
+@pytest.mark.slow
 def test_a_run_killed_before_its_first_checkpoint(tmp_path, monkeypatch):
   with monkeypatch.context() as patch:
     die_after(patch, 1)
@@ -108,7 +109,10 @@ def test_a_killed_run_ends_with_the_same_bits(whole, tmp_path, monkeypatch):
       {'optimizer': 'sgd', 'schedule': 'dann', 'warmup_steps': 2},
       marks=pytest.mark.slow,
     ),
-    {'method': 'moda_fm_darn', 'clip_norm': 0.5, 'weight_decay': 0.1},
+    pytest.param(
+      {'method': 'moda_fm_darn', 'clip_norm': 0.5, 'weight_decay': 0.1},
+      marks=pytest.mark.slow,
+    ),
     pytest.param({'method': 'moe'}, marks=pytest.mark.slow),
   ],
   ids=lambda values: next(iter(values.values())),

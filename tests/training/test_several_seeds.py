@@ -70,6 +70,7 @@ def test_every_seed_is_its_single_run_in_float64(method, devices):
   assert_equal_to_single_runs(make_config, tiny.make_domains(), devices)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
   'devices', [1, pytest.param(2, marks=pytest.mark.slow)]
 )
@@ -185,6 +186,7 @@ def test_one_seed_logs_nothing_of_seeds(tmp_path):
   ]
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_goes_on_to_the_same_bits(
   whole, tmp_path, monkeypatch
 ):
