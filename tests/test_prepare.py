@@ -102,6 +102,7 @@ def test_office31_and_reviews(manual_dir, tmp_path, capsys):
   assert re.search(r' 5 +2 ', rows['reviews/electronics', 'train'])
 
 
+@pytest.mark.slow
 def test_a_second_run_prepares_nothing(manual_dir, tmp_path, capsys):
   data_dir = tmp_path / 'data'
   first = _prepare('digits', manual_dir, data_dir, capsys)
@@ -127,6 +128,7 @@ def test_what_is_prepared_needs_no_file_any_more(manual_dir, tmp_path, capsys):
   assert 'already prepared' in rows['reviews/books', 'train']
 
 
+@pytest.mark.slow
 def test_a_file_damaged_after_preparation_does_no_harm(
   manual_dir, tmp_path, capsys
 ):

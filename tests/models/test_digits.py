@@ -47,6 +47,7 @@ def test_width_scales_hidden_layers_only():
   assert kernels == [(3, 3, 64, 64), (1024, 512), (512, 256), (256, 10)]
 
 
+@pytest.mark.slow
 def test_groups_are_like_separate_batches():
   module = digits.Extractor(0.05)
   with jax.enable_x64(True):

@@ -74,6 +74,7 @@ def test_rows_in_memory_are_learned_and_predicted(tmp_path, sparse):
     moda_jax.adapt(changed, 't', tmp_path / 'run', **VALUES)
 
 
+@pytest.mark.slow
 def test_files_of_dense_and_of_sparse_rows_are_the_same_run(tmp_path):
   accuracies = []
   for kind in ('features', 'sparse'):

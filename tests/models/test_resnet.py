@@ -193,6 +193,7 @@ def test_remat_changes_no_number(shallow):
   closeness.assert_close(found, expected, depth=2 * LAYERS)
 
 
+@pytest.mark.slow
 def test_bfloat16_keeps_parameters_statistics_and_logits_in_float32(shallow):
   x = images(2, 8)
   networks = resnet.create_networks(3, WIDTH, dtype='bfloat16')

@@ -65,6 +65,7 @@ def test_dropout_stands_before_every_layer_and_at_the_end():
   closeness.assert_close(found, dropout(expected, 3), depth=3, dtype=np.float32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', ['moda_fm', 'moda'])
 def test_a_method_drops_of_its_strong_view_alone(name):
   networks = reviews.create_networks(tiny.CLASSES, width=0.05)

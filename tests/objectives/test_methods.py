@@ -185,6 +185,7 @@ def test_moe_gives_no_weight_for_a_single_class():
   assert scores[1:].max() < 1e6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
   ('name', 'single'), [('dann_ss', 'dann_ms'), ('mada_ss', 'mada')]
 )

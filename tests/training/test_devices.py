@@ -26,14 +26,14 @@ WIDTH = 0.03
 # Dense layers compile soonest, and what methods sum over devices does not
 # depend on the network: convolutions need not come with each.
 # One of each kind of sum over devices; the others are alike.
-FAST = ('moda_fm', 'moda_fm_darn', 'mdan', 'moe', 'm3sda')
+FAST = ('moda_fm', 'moe', 'm3sda')
 CASES = [
   pytest.param(
     name, 'tiny images', marks=[] if name in FAST else [pytest.mark.slow]
   )
   for name in METHODS
 ]
-CASES.append(('moda_fm', 'digits'))
+CASES.append(pytest.param('moda_fm', 'digits', marks=pytest.mark.slow))
 
 
 @pytest.mark.slow

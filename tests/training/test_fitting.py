@@ -73,6 +73,7 @@ def test_what_is_given_is_kept(tmp_path, values, name, size):
   assert (config.network.name, config.data.image_size) == (name, size)
 
 
+@pytest.mark.slow
 def test_rows_choose_dense_layers(tmp_path, caplog):
   rng = np.random.default_rng(0)
   data = {

@@ -236,6 +236,7 @@ def test_collapse_of_the_weights_is_told_once(tmp_path, monkeypatch, caplog):
   assert 'mu_s' in told[0]
 
 
+@pytest.mark.slow
 def test_sparse_features_are_trained_on_and_evaluated(tmp_path):
   config = tiny.make_run_config(network='reviews', width=0.05)
   data = tiny.make_sparse_domains()
@@ -279,6 +280,7 @@ def test_evaluate_reads_the_last_checkpoint(whole, tmp_path):
   (workdir / 'metrics.jsonl').write_text(before)
 
 
+@pytest.mark.slow
 def test_evaluate_tells_each_source_and_what_chose_the_best(tmp_path, caplog):
   outcome = run(tmp_path, method='dann_ss')
   assert outcome.accuracy == max(outcome.by_predictor.values())
@@ -291,6 +293,7 @@ def test_evaluate_tells_each_source_and_what_chose_the_best(tmp_path, caplog):
   assert 'chosen with target labels' in caplog.text
 
 
+@pytest.mark.slow
 def test_a_signal_in_the_last_step_ends_the_run_too(tmp_path, monkeypatch):
   original = Evaluator.accuracies
 

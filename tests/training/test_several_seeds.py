@@ -114,6 +114,7 @@ def files_config(tmp_path):
   return make
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
   'method', ['moda', pytest.param('moe', marks=pytest.mark.slow)]
 )
@@ -211,6 +212,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(
   assert again.by_seed == whole[0].by_seed
 
 
+@pytest.mark.slow
 def test_predictions_and_page_are_of_all_seeds(whole):
   outcome, workdir = whole
   data = tiny.make_domains()
