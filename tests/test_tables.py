@@ -178,7 +178,7 @@ def test_finished_runs_are_imported_once(tmp_path):
   make_by_hand(tmp_path / 'hand' / 'a', f'{base},method=fm', loss=2.0)
   make_by_hand(
     tmp_path / 'hand' / 'b',
-    f'{base},method=moda_fm,mu_c=0.5',
+    f'{base},method=moda_fm,mu_c=0.5,data_dir={tmp_path / "sets"}',
     **{'alpha/mnist': 0.25, 'alpha/svhn': 0.75},
   )
   path = tmp_path / 'digits_small.jsonl'
@@ -191,6 +191,8 @@ def test_finished_runs_are_imported_once(tmp_path):
   assert lines[1]['commit'] == 'abc'
   assert lines[1]['steps'] == 12  # two epochs of 48 examples, 8 at a time
   assert records.find_values(lines[1], setting) == {'mu_c': 0.5, 'epochs': 2}
+  assert lines[1]['config']['data.data_dir'] == 'sets'
+  assert str(tmp_path) not in path.read_text()
   written = tables.render(setting, path)
   assert {file.suffix for file in written} == {
     *('.md', '.tex', '.csv', '.png', '.pdf')

@@ -25,22 +25,27 @@ from moda_jax.training.recorded import flatten, read_recorded
 from moda_jax.training.run_folder import read_metrics
 
 Line = dict[str, Any]
+_PLACES = (
+  'data.data_dir',
+  'network.pretrained',
+  'network.feature_cache',
+  'run.compilation_cache',
+)
 # The places of files, and how often something is written, change no result.
 _NOT_COMPARED = (
+  *_PLACES,
   'experiment',
-  'data.data_dir',
   'data.sources',
   'data.target',
-  'network.pretrained',
   'objective.method',
   'run.seed',
   'run.seeds',
   'run.log_every',
   'run.eval_every',
   'run.checkpoint_every',
+  'run.checkpoint_minutes',
   'run.eval_batch_size',
   'run.keep_checkpoints',
-  'run.compilation_cache',
 )
 _LENGTH = {'run.steps', 'run.epochs'}
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -117,7 +122,7 @@ def describe_run(
     'caution': _caution(method, config),
     'curve': _curve(lines),
     'origins': origins,
-    'config': flat_config(config),
+    'config': _without_folders(flat_config(config)),
   }
   seeds = range(config.run.seed, config.run.seed + config.run.seeds)
   made = []
@@ -179,6 +184,16 @@ def flat_config(config: ml_collections.ConfigDict) -> dict[str, Any]:
   values = json.loads(options.prune(config).to_json())
   values.pop('search', None)
   return flatten(values)
+
+
+def _without_folders(config: dict[str, Any]) -> dict[str, Any]:
+  """Keeps the names of files and folders: where they were says nothing."""
+  places = {
+    name: pathlib.PurePath(config[name]).name
+    for name in _PLACES
+    if config.get(name)
+  }
+  return config | places
 
 
 def find_differences(
