@@ -169,6 +169,23 @@ def test_plain_operations_take_the_default_of_platforms():
   np.testing.assert_array_equal(plain(np.ones(2, np.float32)), [5, 5])
 
 
+def test_a_model_that_it_cannot_hold_is_exported_without_it(
+  tmp_path, monkeypatch, caplog
+):
+  def refuse(*_):
+    raise UserError('onnx cannot hold this model')
+
+  monkeypatch.setattr(formats, 'choose', lambda _: ['stablehlo', 'onnx'])
+  monkeypatch.setitem(formats.WRITERS, 'onnx', refuse)
+  run = Run(make_trained(tmp_path / 'run', ROW, **MLP))
+  made = run.export(tmp_path / 'out')
+  assert (made / 'model.stablehlo').exists()
+  assert 'onnx cannot hold' in caplog.text
+  with pytest.raises(UserError, match='cannot hold'):
+    run.export(tmp_path / 'other', ['onnx'])
+  assert not (tmp_path / 'other').exists()
+
+
 def test_it_is_written_by_default_where_it_can_be(monkeypatch):
   monkeypatch.setattr(onnx_file, 'is_installed', lambda: True)
   assert formats.choose([]) == ['stablehlo', 'savedmodel', 'onnx']

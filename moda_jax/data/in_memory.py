@@ -115,10 +115,10 @@ def _name_classes(
     )
   if classes is None and labels.dtype.kind == 'i' and labels.min() < 0:
     raise UserError(
-      f'{where}: {(labels < 0).sum()} labels like {labels.min()}; whole '
-      'numbers are 0 or more. Where it means that a label is not known, leave '
-      "those examples out, or give None for all of the target's; where it is "
-      'a class, give names: labels.astype(str).'
+      f'{where}: {(labels < 0).sum()} labels are negative, such as '
+      f'{labels.min()}. If that marks a label that is not known, leave those '
+      'examples out, or give None for the whole target; if it is a class, give '
+      'names: labels.astype(str).'
     )
   if classes is None or labels.dtype.kind == 'U':
     names, places = np.unique(labels, return_inverse=True)

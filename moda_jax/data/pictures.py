@@ -74,7 +74,12 @@ class UnsizedPictures(abc.ABC):
     """See `Pictures`; raises one error that names all unreadable ones."""
     made = _in_threads(lambda i: self._read(i, size), places)
     errors = [result for result in made if isinstance(result, UserError)]
-    images.refuse_unreadable(errors, len(self), self.place)
+    images.refuse_unreadable(
+      errors,
+      len(self),
+      self.place,
+      'Mend or remove them, or go on without them: skip_unreadable=true.',
+    )
     return np.stack(made)
 
   def find_unreadable(self) -> dict[int, UserError]:

@@ -61,7 +61,7 @@ _NEEDS = {
 }
 _WITHOUT_ONNX = (
   f'ONNX is not here. To get it: `{INSTALLING}`, then `python -m '
-  'moda_jax.export --formats=onnx` on the run.'
+  'moda_jax.export --workdir=RUN --to=NEW_FOLDER --formats=onnx`.'
 )
 
 

@@ -1,6 +1,7 @@
 """The folder that an exported model is handed on in."""
 
 import json
+import logging
 import os
 import pathlib
 import tempfile
@@ -11,6 +12,8 @@ from moda_jax.export import formats as formats_lib
 from moda_jax.export.card import make_card
 from moda_jax.models.backbone import Backbone
 from moda_jax.training.trained import Trained
+
+_log = logging.getLogger(__name__)
 
 
 def check_place(folder: str | os.PathLike) -> pathlib.Path:
@@ -53,13 +56,33 @@ def write_folder(
     with tempfile.TemporaryDirectory('.partial', 'export', parent) as place:
       made = pathlib.Path(place) / 'made'
       made.mkdir()
-      for name in chosen:
-        formats_lib.WRITERS[name](portable, made)
-      _write_texts(trained, chosen, made)
+      written = [
+        name
+        for name in chosen
+        if _write(name, portable, made, asked_for=bool(formats))
+      ]
+      _write_texts(trained, written, made)
       made.replace(path)
   except OSError as error:
     raise UserError(f'--to={path} cannot be written: {error}.') from error
   return path
+
+
+def _write(
+  name: str,
+  portable: formats_lib.Portable,
+  folder: pathlib.Path,
+  asked_for: bool,
+) -> bool:
+  """Writes one format; one that was not asked for may fail, with a warning."""
+  try:
+    formats_lib.WRITERS[name](portable, folder)
+  except UserError as error:
+    if asked_for:
+      raise
+    _log.warning('%s', error)
+    return False
+  return True
 
 
 def _write_texts(

@@ -25,8 +25,9 @@ Function = Callable[[jax.Array], jax.Array]
 
 
 def is_installed() -> bool:
-  """Returns whether jax2onnx is there; it brings onnxruntime."""
-  return importlib.util.find_spec('jax2onnx') is not None
+  """Returns whether what converts and what checks are there."""
+  needed = ('jax2onnx', 'onnxruntime')
+  return all(importlib.util.find_spec(name) is not None for name in needed)
 
 
 def write(
@@ -41,8 +42,8 @@ def write(
   else:
     inputs = rng.normal(size=shape).astype(taken.dtype)
   made = _run(proto, inputs)
-  # Accelerators may compute in fewer bits.
-  with jax.default_device(jax.local_devices(backend='cpu')[0]):
+  # Accelerators may compute in fewer bits by default.
+  with jax.default_matmul_precision('highest'):
     wanted = np.asarray(jax.jit(predict)(inputs))
   if made.shape != wanted.shape or not np.allclose(
     made, wanted, _RELATIVE, _ABSOLUTE
@@ -53,9 +54,9 @@ def write(
 
 def _convert(predict: Function, taken: jax.ShapeDtypeStruct) -> Any:
   with _quietly():
-    from jax2onnx import to_onnx  # takes a while to import
-
     try:
+      from jax2onnx import to_onnx  # takes a while to import
+
       return to_onnx(
         to_plain(predict, taken),
         [taken],
@@ -67,6 +68,7 @@ def _convert(predict: Function, taken: jax.ShapeDtypeStruct) -> Any:
       ArithmeticError,
       AssertionError,
       AttributeError,
+      ImportError,  # made for another JAX
       LookupError,
       RuntimeError,  # NotImplementedError too
       TypeError,
@@ -103,8 +105,7 @@ def _refusal(reason: str) -> UserError:
   line = ' '.join(reason.split())
   short = line if len(line) < 300 else f'{line[:300]}…)'
   return UserError(
-    f"--formats: 'onnx' cannot hold this model: {short}; "
-    '--formats=stablehlo,savedmodel writes the others.'
+    f"--formats: 'onnx' cannot hold this model: {short}; name others."
   )
 
 

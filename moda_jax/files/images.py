@@ -139,7 +139,10 @@ def warn_of_others(names: Sequence[str], place: object) -> None:
 
 
 def refuse_unreadable(
-  errors: Sequence[UserError | str], total: int, place: object
+  errors: Sequence[UserError | str],
+  total: int,
+  place: object,
+  advice: str = '',
 ) -> None:
   """Raises one error that counts and names what could not be read, if any."""
   if not errors:
@@ -149,4 +152,5 @@ def refuse_unreadable(
   raise UserError(
     f'{len(errors):,} of {total:,} files of {place} cannot be used:\n  {shown}'
     + (f'\n  … and {more:,} more' if more > 0 else '')
+    + (f'\n{advice}' if advice else '')
   )

@@ -21,6 +21,7 @@ _MISSING = 'missing'
 # the number of checkpoints kept.
 _NOT_COMPARED = (
   'data.data_dir',
+  'data.skip_unreadable',  # what was read is compared by itself
   'network.pretrained',
   'network.feature_cache',
   'run.compilation_cache',

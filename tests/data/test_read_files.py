@@ -280,7 +280,7 @@ GOOD = np.zeros((2, 8, 8, 3), np.uint8)
     ({'images': GOOD, 'labels': np.zeros(2)}, 'type float64'),
     (
       {'images': GOOD, 'labels': np.asarray([-1, 0])},
-      r'1 labels like -1; .* labels\.astype\(str\)',
+      r'1 labels are negative, such as -1\. .*labels\.astype\(str\)',
     ),
     ({'images': GOOD[:0]}, 'at least one image'),
     ({'images': np.zeros((0, 8, 8))}, 'at least one image'),
