@@ -113,7 +113,7 @@ def _name_classes(
       f'{where}: classes of shape {np.shape(classes)}; a list of names is '
       'needed.'
     )
-  if classes is None and labels.dtype.kind == 'i' and labels.min() < 0:
+  if classes is None and labels.dtype.kind == 'i' and (labels < 0).any():
     raise UserError(
       f'{where}: {(labels < 0).sum()} labels are negative, such as '
       f'{labels.min()}. If that marks a label that is not known, leave those '

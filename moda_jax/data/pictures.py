@@ -115,19 +115,25 @@ class PictureFiles(UnsizedPictures):
     self.files = list(files)
     self.root = root
     self.place = root or 'the list'
+    self._digests: dict[pathlib.Path, bytes] = {}  # each file is read once
 
   def __len__(self) -> int:
     return len(self.files)
 
   def __getitem__(self, places: Iterable[int]) -> 'PictureFiles':
-    return PictureFiles([self.files[i] for i in places], self.root)
+    some = PictureFiles([self.files[i] for i in places], self.root)
+    some._digests = self._digests
+    return some
 
   def _digest(self, place: int) -> bytes:
     """Files of the same content are the same picture."""
-    try:
-      return hashlib.sha256(self.files[place].read_bytes()).digest()
-    except OSError:
-      return b''  # it is named when it is to be decoded
+    file = self.files[place]
+    if file not in self._digests:
+      try:
+        self._digests[file] = hashlib.sha256(file.read_bytes()).digest()
+      except OSError:
+        self._digests[file] = b''  # it is named when it is to be decoded
+    return self._digests[file]
 
   def _open(self, place: int) -> np.ndarray:
     """Turns it as its EXIF orientation says."""
@@ -138,8 +144,8 @@ class PictureFiles(UnsizedPictures):
     return images.shorter_side(self.files[place])
 
 
-class PictureArrays(UnsizedPictures):
-  """Images in memory, `[H, W, 3]` bytes each."""
+class UnequalImages(UnsizedPictures):
+  """Images in memory that differ in size, `[H, W, 3]` bytes each."""
 
   place = 'the list'
 
@@ -149,8 +155,8 @@ class PictureArrays(UnsizedPictures):
   def __len__(self) -> int:
     return len(self._arrays)
 
-  def __getitem__(self, places: Iterable[int]) -> 'PictureArrays':
-    return PictureArrays([self._arrays[i] for i in places])
+  def __getitem__(self, places: Iterable[int]) -> 'UnequalImages':
+    return UnequalImages([self._arrays[i] for i in places])
 
   def _digest(self, place: int) -> bytes:
     return _digest_array(self._arrays[place])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from moda_jax.data.new_inputs import to_image
-from moda_jax.data.pictures import PictureArrays, PictureFiles
+from moda_jax.data.pictures import PictureFiles, UnequalImages
 from moda_jax.errors import UserError
 
 _log = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ def _to_images(images: Any, name: str) -> Any:
     shapes = {np.shape(image) for image in images}
     if len(shapes) == 1 and not any(are_paths):
       return images
-    return PictureArrays([to_image(image) for image in images])
+    return UnequalImages([to_image(image) for image in images])
   except (UserError, ValueError) as error:
     raise UserError(f"the domain '{name}': {error}") from error
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from moda_jax.data.in_memory import make_domains
+from moda_jax.data.in_memory import make_domain, make_domains
 from moda_jax.errors import UserError
 
 PAIR = (np.zeros((2, 8, 8, 3), np.uint8), [0, 1])
@@ -27,3 +27,8 @@ RAGGED[:] = [np.zeros((8, 8, 3), np.uint8), np.zeros((9, 8, 3), np.uint8)]
 def test_what_is_not_a_mapping_of_arrays_is_refused(data, message):
   with pytest.raises(UserError, match=message):
     make_domains(data, 't')
+
+
+def test_a_domain_without_examples_is_made_for_its_own_refusal():
+  images = np.zeros((0, 8, 8, 3), np.uint8)
+  assert make_domain('a', images, np.zeros(0, int)).size == 0

@@ -6,6 +6,7 @@ import pytest
 from PIL import Image
 
 from moda_jax.data import read_files
+from moda_jax.data.pictures import PictureFiles
 from moda_jax.errors import UserError
 
 RNG = np.random.default_rng(0)
@@ -308,3 +309,12 @@ def test_a_pickle_in_an_array_is_refused(tmp_path):
   objects = np.asarray([pathlib.Path('x'), None], object)
   with pytest.raises(UserError, match='object'):
     save(tmp_path / 'd.npz', images=GOOD, labels=objects)
+
+
+def test_a_file_is_read_once_for_what_tells_it_apart(tmp_path):
+  make_tree(tmp_path)
+  files = sorted(tmp_path.rglob('*.png'))
+  pictures = PictureFiles(files, tmp_path)
+  before = pictures.digest(range(len(files)))
+  files[0].unlink()
+  assert pictures[[0]].digest(range(1)) == before[:1]
