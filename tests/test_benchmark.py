@@ -22,6 +22,7 @@ from experiments.benchmark import (
   settings,
   twin_client,
 )
+from moda_jax.data.load import load_for_each
 
 ROOT = pathlib.Path(__file__).parents[1]
 SMALL = {
@@ -123,6 +124,13 @@ def test_made_up_sources_are_the_config_s():
   domains = settings.make_domains(config, 'digits', 4)
   assert len(settings.get(config, 'sources')) == len(domains.sources) == 8
   assert settings.get(config, 'width') == 0.5
+
+
+@pytest.mark.parametrize('case', settings.CASES.values(), ids=settings.CASES)
+def test_random_examples_are_as_many_as_a_case_draws(case):
+  domains = settings.make_domains(case.config, case.family, case.examples)
+  (drawn,) = load_for_each([case.config], domains)
+  assert {d.size for d in (*drawn.sources, drawn.target)} == {case.examples}
 
 
 def make_results():

@@ -91,8 +91,10 @@ def make_config(
     argument: what its `get_config` takes.
     sources: how many made-up ones to use instead of the config's own.
   """
-  lengths = f'steps={_ENDLESS},samples=0'  # all examples of every domain
-  config = moda_jax.get_config(f'{family}:{argument},{lengths}')
+  all_examples = 'samples=0,evaluate_on=target'
+  config = moda_jax.get_config(
+    f'{family}:{argument},steps={_ENDLESS},{all_examples}'
+  )
   if sources is not None:
     names = tuple(f'source{i}' for i in range(sources))
     datasets = dict.fromkeys((*names, get(config, 'target')), 'random')
