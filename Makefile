@@ -5,7 +5,7 @@ PIP_INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check \
   --constraint constraints.txt
 PYTEST = $(BIN)/python -m pytest -n 2 --dist loadfile --max-worker-restart 0
 
-.PHONY: demo test test-all test-onnx lint benchmark notebook clean
+.PHONY: demo test test-all test-onnx faults lint benchmark notebook clean
 .DELETE_ON_ERROR:
 
 demo: .venv/.demo
@@ -15,9 +15,13 @@ demo: .venv/.demo
 test: .venv/.test
 	$(PYTEST)
 
-# Those too: `-m ''` lifts the `-m 'not slow'` of pyproject.toml.
+# Those too; this `-m` takes the place of that of pyproject.toml.
 test-all: .venv/.test
-	$(PYTEST) -m ''
+	$(PYTEST) -m 'not faults'
+
+# Runs killed and checkpoints damaged at random, about half an hour.
+faults: .venv/.test
+	$(BIN)/python -m pytest -m faults tests/faults
 
 # Exported models in ONNX, which bring 170 MB more.
 test-onnx: .venv/.test

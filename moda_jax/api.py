@@ -21,6 +21,7 @@ from moda_jax.objectives import metrics as names
 from moda_jax.training import display, labelling, loop, options, own_arrays
 from moda_jax.training.config_files import own_data_config
 from moda_jax.training.experiment import Experiment
+from moda_jax.training.metrics_file import last_values
 from moda_jax.training.outcome import summarise
 from moda_jax.training.trained import Trained, load_trained
 
@@ -154,8 +155,7 @@ class Run:
   @property
   def source_weights(self) -> dict[str, float]:
     """The source weights α by source, averaged since the last line but one."""
-    lines = self._trained.read_lines()
-    return names.select(lines[-1], names.ALPHA) if lines else {}
+    return names.select(last_values(self._trained.read_lines()), names.ALPHA)
 
   def evaluate(self) -> dict[str, float]:
     """Returns accuracies on the target's test examples, by name.
@@ -196,6 +196,7 @@ def train(
   config: ml_collections.ConfigDict,
   workdir: str | os.PathLike,
   data: Domains | None = None,
+  start_from: str | os.PathLike | None = None,
 ) -> Run:
   """Trains what a config describes, or goes on with it; returns the run.
 
@@ -203,9 +204,11 @@ def train(
     config: such as `moda_jax.get_config('mini:mnistm')`.
     workdir: the run's folder; the same call again resumes.
     data: whole domains in memory, instead of those that the config names.
+    start_from: the folder of another run, whose last state a new run starts
+      with.
   """
   with display.show_log():
-    outcome = loop.train(config, workdir, data)
+    outcome = loop.train(config, workdir, data, start_from=start_from)
   experiment = outcome.experiment
   trained = Trained(pathlib.Path(workdir), experiment.model, outcome.state)
   return Run(trained, experiment)

@@ -1,20 +1,26 @@
 """Command lines: flags, help, and mistakes that end in one message."""
 
+import contextlib
 import ctypes
+import errno
 import importlib
 import logging
+import os
 import shlex
+import signal
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 
 import absl.logging
 from absl import app, flags
 
-from moda_jax.errors import CommandEnd, Interrupted, UserError
+from moda_jax.errors import CommandEnd, Interrupted, Terminated, UserError
 
 # Parameters of mallopt, see its manual page.
 _M_TRIM_THRESHOLD, _M_MMAP_MAX, _M_ARENA_MAX = -1, -4, -8
 _NEVER = 2**31 - 1
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 _HELP = ('-h', '--help', '-help', '--helpfull', '-?')
 
 
@@ -51,16 +57,51 @@ def run(
 def end_by_message(main: Callable[[], object]) -> None:
   """Calls `main`; what ends it early becomes a message and an exit status."""
   try:
-    main()
+    with _catch_sigterm():
+      main()
   except CommandEnd as end:
     print(end, file=sys.stderr)
     sys.exit(end.status)
   except BrokenPipeError:  # whoever read the output has seen enough
     sys.stderr.close()
     sys.exit(1)
+  except _SigTerm:
+    print('terminated', file=sys.stderr)
+    sys.exit(Terminated.status)
   except KeyboardInterrupt:  # before or after training, which handles its own
     print('interrupted', file=sys.stderr)
     sys.exit(Interrupted.status)
+  except OSError as error:
+    if error.errno not in _NO_ROOM:
+      raise
+    print(f'Nothing can be written: {error}.', file=sys.stderr)
+    sys.exit(UserError.status)
+
+
+class _SigTerm(KeyboardInterrupt):
+  """SIGTERM as Ctrl-C comes: no library takes it for an error of its own."""
+
+
+@contextlib.contextmanager
+def _catch_sigterm() -> Iterator[None]:
+  """Has SIGTERM raise `_SigTerm`, where nobody else has asked for it."""
+  in_main = threading.current_thread() is threading.main_thread()
+  if not in_main or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+    yield
+    return
+  process = os.getpid()
+
+  def handle(number: int, _: object) -> None:
+    if os.getpid() == process:
+      raise _SigTerm
+    signal.signal(number, signal.SIG_DFL)  # a copy of the process ends as ever
+    signal.raise_signal(number)
+
+  signal.signal(signal.SIGTERM, handle)
+  try:
+    yield
+  finally:
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def describe_command() -> str:

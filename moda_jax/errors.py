@@ -26,6 +26,12 @@ class NonFiniteError(CommandEnd):
 
 
 class Interrupted(CommandEnd):
-  """The run was asked to stop and has saved its state."""
+  """The run was asked to stop by Ctrl-C and has saved its state."""
 
   status = 130  # as a shell gives after SIGINT
+
+
+class Terminated(Interrupted):
+  """The same by SIGTERM, as schedulers and preemptible machines send it."""
+
+  status = 143

@@ -7,7 +7,9 @@ r"""Trains what a config describes, evaluates it, or predicts with it.
 The same command again resumes. A config is a name (see --list) or a file; after
 the colon come its target and key=value pairs; values=FILE takes those that
 experiments.search has chosen. Any value can be set by a flag with its full name
-too, such as --config.objective.mu_s=0.4.
+too, such as --config.objective.mu_s=0.4. --from=RUN goes on from another run's
+last checkpoint with other values. Ctrl-C saves and leaves with status 130,
+SIGTERM with 143.
 """
 
 from absl import flags
@@ -27,6 +29,9 @@ _MODE = flags.DEFINE_enum(
   'train',
   ['train', 'evaluate', 'predict'],
   'what to do; predict writes predictions.csv into the workdir',
+)
+_FROM = flags.DEFINE_string(
+  'from', None, "another run's folder: a new run starts with its last state"
 )
 _LIST = flags.DEFINE_bool(
   'list', False, 'list configs, methods, networks and optimizers'
@@ -55,7 +60,8 @@ def main() -> None:
     path = predictions.write_predictions(config, workdir)
     print(f'predictions: {path}')
     return
-  outcome = loop.train(config, workdir, on_log=report.PageWriter())
+  writer = report.PageWriter()
+  outcome = loop.train(config, workdir, on_log=writer, start_from=_FROM.value)
   page = report.write_run_page(outcome, workdir)
   print(f'report: {page}')
 

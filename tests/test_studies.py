@@ -19,8 +19,8 @@ from experiments.theory.measure import Bound
 from moda_jax.data.domains import Domain
 from moda_jax.errors import UserError
 from moda_jax.training import loop
-from moda_jax.training.checkpoints import find_steps, load_state
 from moda_jax.training.config_files import get_config
+from moda_jax.training.saved_states import find_steps, load_state
 
 TINY = find_setting('digits', 'tiny')
 

@@ -53,7 +53,7 @@ def _time_saves(
     path = options.folder / f'checkpoint{turn}'
     folder = open_folder(path, ours.experiment)
     start = time.perf_counter()
-    folder.save(ours.state, turn + 1)
+    folder.save(ours.state, turn + 1, {})
     until_back = time.perf_counter() - start
     folder.checkpoints.describe()  # waits until it is written
     until_written = time.perf_counter() - start

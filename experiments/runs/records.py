@@ -155,7 +155,8 @@ def _train_seconds(lines: Sequence[Mapping[str, float]]) -> float:
   """Returns the time of all steps, without start and evaluations."""
   total, before = 0.0, 0.0
   for line in lines:
-    total += (line['step'] - before) / line[STEPS_PER_SECOND]
+    if STEPS_PER_SECOND in line:  # else it was evaluated again
+      total += (line['step'] - before) / line[STEPS_PER_SECOND]
     before = line['step']
   return round(total, 1)
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from experiments.runs import records
 from experiments.runs.requests import Request
-from moda_jax.errors import Interrupted, UserError
+from moda_jax.errors import Interrupted, Terminated, UserError
 
 
 class Slot(NamedTuple):
@@ -102,7 +102,7 @@ def run_process(
     _running.add(process)
     status = process.wait()
     _running.discard(process)
-  if status == Interrupted.status:
+  if status in (Interrupted.status, Terminated.status):
     raise Interrupted(f'{name} was stopped')
   if status:
     raise UserError(f'{name} ended with status {status}; see {log}')
@@ -151,8 +151,11 @@ def wait_for(
   workers: Sequence[threading.Thread], stop: threading.Event
 ) -> None:
   """Waits for the threads; a signal reaches the runs, which save and end."""
+  error: type[Interrupted] = Interrupted
 
   def pass_on(number: int, _: object) -> None:
+    nonlocal error
+    error = Terminated if number == signal.SIGTERM else error
     stop.set()
     if number == signal.SIGTERM:  # SIGINT has reached the whole group
       for process in list(_running):
@@ -167,7 +170,7 @@ def wait_for(
     for number, handler in before.items():
       signal.signal(number, handler)
   if stop.is_set():
-    raise Interrupted('stopped; the same command goes on')
+    raise error('stopped; the same command goes on')
 
 
 def _work(

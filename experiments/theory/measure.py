@@ -16,10 +16,10 @@ from moda_jax.data.rows import take_rows
 from moda_jax.errors import UserError
 from moda_jax.objectives import metrics as names
 from moda_jax.objectives import terms as losses
-from moda_jax.training.checkpoints import find_steps, load_state
 from moda_jax.training.experiment import Experiment
 from moda_jax.training.recorded import read_recorded
 from moda_jax.training.run_folder import read_metrics
+from moda_jax.training.saved_states import find_steps, load_state
 from moda_jax.training.train_step import TrainState, as_float
 
 _BATCH = 64  # of each domain, to train the discriminator

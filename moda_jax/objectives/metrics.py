@@ -2,6 +2,7 @@
 
 LOSS = 'loss'
 GRADIENT_NORM = 'gradient_norm'
+SKIPPED = 'skipped'  # steps whose loss or gradients were not finite
 CLASS = 'class'  # by source: class/svhn
 DISCRIMINATOR = 'discriminator'  # and by domain: discriminator/svhn
 DISCRIMINATOR_TARGET = 'discriminator_target'  # by source, of MDAN
@@ -23,6 +24,7 @@ NOT_LOSSES = (
   EFFECTIVE_SOURCES,
   GRADIENT_NORM,
   LOSS,
+  SKIPPED,
   STRENGTH,
 )
 # What is shown for a name that does not explain itself.

@@ -12,6 +12,7 @@ from moda_jax.report.html import WIDTH
 from moda_jax.report.palette import Style, style
 from moda_jax.training import progress
 from moda_jax.training.evaluation import ACCURACY
+from moda_jax.training.metrics_file import last_values
 
 Lines = list[dict[str, float]]  # of metrics.jsonl
 _FEW = 40  # points, which are then marked
@@ -61,7 +62,7 @@ def draw_shares(
 ) -> Figure:
   """Draws a metric by source, from 0 to 1, over steps."""
   figure, axes = make_axes(label)
-  for source in names.select(lines[-1], name):
+  for source in names.select(last_values(lines), name):
     values = series(lines, f'{name}/{source}')
     _plot(axes, *values, source, styles[source])
   axes.set_ylim(-0.02, 1.02)
@@ -92,12 +93,13 @@ def draw_losses(
     styles: of the domains.
   """
   groups: dict[str, dict[str, str]] = {}
-  for name in lines[-1] if lines else ():
+  last = last_values(lines)
+  for name in last:
     if name == 'step' or name.startswith(_NOT_LOSSES):
       continue
     term, _, domain = name.partition('/')
     # The sum of what is shown by domain.
-    if name == names.DISCRIMINATOR and names.select(lines[-1], name):
+    if name == names.DISCRIMINATOR and names.select(last, name):
       continue
     if not domain and term not in (names.LOSS, names.DISCRIMINATOR):
       term, domain = 'Other terms', name

@@ -10,11 +10,11 @@ import ml_collections
 
 from moda_jax.errors import UserError
 from moda_jax.report.curves import Lines
-from moda_jax.training.checkpoints import load_state
 from moda_jax.training.experiment import Experiment
 from moda_jax.training.outcome import Outcome
 from moda_jax.training.recorded import read_recorded
 from moda_jax.training.run_folder import read_metrics
+from moda_jax.training.saved_states import load_state
 from moda_jax.training.train_step import TrainState
 
 
@@ -27,6 +27,7 @@ class ReportedRun(NamedTuple):
     config: what was trained.
     origins: what served each domain.
     command: that started it; '' where none is recorded.
+    start: the state of another run that it started with, if any, in words.
     metrics: the lines of metrics.jsonl.
     experiment: with the data; None where it cannot be read.
     state: to predict with; None while training goes on.
@@ -42,6 +43,7 @@ class ReportedRun(NamedTuple):
   experiment: Experiment | None = None
   state: TrainState | None = None
   missing: str = ''
+  start: str = ''
 
   @property
   def method(self) -> str:
@@ -67,12 +69,14 @@ def in_training(
 ) -> ReportedRun:
   """Describes a run that is still trained."""
   folder = pathlib.Path(workdir)
+  command, start = _read_start(folder)
   return ReportedRun(
     name=name,
     workdir=folder,
     config=experiment.config,
     origins=experiment.origins,
-    command=_read_command(folder),
+    command=command,
+    start=start,
     metrics=read_metrics(folder),
     experiment=experiment,
     missing=(
@@ -100,12 +104,14 @@ def open_runs(workdirs: Sequence[str | os.PathLike]) -> list[ReportedRun]:
 
 def _open(workdir: pathlib.Path) -> ReportedRun:
   recorded = read_recorded(workdir)
+  command, start = _read_start(workdir)
   run = ReportedRun(
     name='',
     workdir=workdir,
     config=recorded.config,
     origins=recorded.origins,
-    command=_read_command(workdir),
+    command=command,
+    start=start,
     metrics=read_metrics(workdir),
   )
   if not run.metrics:
@@ -124,9 +130,14 @@ def _open(workdir: pathlib.Path) -> ReportedRun:
     )
 
 
-def _read_command(workdir: pathlib.Path) -> str:
+def _read_start(workdir: pathlib.Path) -> tuple[str, str]:
+  """Returns the command of a run, and what it started from."""
   record: dict[str, Any] = {}
   path = workdir / 'config.json'
   if path.is_file():
     record = json.loads(path.read_text()).get('record', {})
-  return record.get('command', '')
+  origin = record.get('started_from')
+  start = (
+    f'step {origin.get("step", "?")} of {origin["path"]}' if origin else ''
+  )
+  return record.get('command', ''), start

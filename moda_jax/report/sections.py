@@ -231,8 +231,9 @@ def _show_config(run: ReportedRun) -> str:
     json.loads(run.config.to_json()), indent=2, ensure_ascii=False
   )
   command = run.command or 'not recorded: started from Python'
+  start = f'<p>Started from {escape(run.start)}.</p>' if run.start else ''
   return (
-    f'<h2>Command and config</h2><pre>{escape(command)}</pre>'
+    f'<h2>Command and config</h2><pre>{escape(command)}</pre>{start}'
     '<details><summary>The whole config, as in config.json</summary>'
     f'<pre>{escape(text)}</pre></details>'
   )

@@ -1,172 +1,193 @@
-"""Checkpoints of a run: the train state, by Orbax."""
+"""Checkpoints of a run: the train state, by Orbax, with checksums.
 
+A checkpoint is a folder named by its step. In it are `state`, the arrays;
+`config`, what the run is; and `extra`, checksums of the arrays and what the run
+has not logged yet.
+"""
+
+import functools
 import logging
 import os
 import pathlib
+import sys
 from typing import Any
 
-import jax
-import ml_collections
-import numpy as np
+import absl.logging
 import orbax.checkpoint as ocp
 
 from moda_jax.errors import UserError
-from moda_jax.training.model import Inputs
+from moda_jax.training.checksums import sum_arrays, sum_json
+from moda_jax.training.saved_states import (
+  FOLDER,
+  Saved,
+  find_sound,
+  find_steps,
+  first_line,
+  read_state,
+)
 from moda_jax.training.train_step import TrainState
 
 _log = logging.getLogger(__name__)
-_FOLDER = 'checkpoints'
-# What predicting needs of a state; the optimizer's part is left on disk.
-_PREDICTING = ('step', 'params', 'method_state', 'ema_params')
+_ASIDE = 'checkpoints_damaged'
+_ITEMS = ('state', 'config', 'extra')
+# What Orbax raises, by what is in the way.
+_FAULTS = (ValueError, RuntimeError, OSError)
 
 
 class Checkpoints:
   """The last states of a run."""
 
-  def __init__(self, workdir: str | os.PathLike, kept: int = 2):
-    """Opens or makes the folder of checkpoints.
+  def __init__(
+    self, workdir: str | os.PathLike, kept: int = 2, reading: bool = False
+  ):
+    """Describes the checkpoints of a run, of which there may be none yet.
 
     Args:
       workdir: the run's folder.
       kept: how many checkpoints are kept; older ones are removed.
+      reading: leaves the folder as it is: the run may be under way.
     """
-    self._folder = pathlib.Path(workdir).absolute() / _FOLDER
-    self._manager = ocp.CheckpointManager(
+    self._workdir = pathlib.Path(workdir).absolute()
+    self._folder = self._workdir / FOLDER
+    self._kept = kept
+    self._reading = reading
+    self._quiet = Quiet()
+
+  @functools.cached_property
+  def _manager(self) -> ocp.CheckpointManager:
+    """Writes; made for the first checkpoint."""
+    self._quiet.begin()
+    return ocp.CheckpointManager(
       self._folder,
-      options=ocp.CheckpointManagerOptions(max_to_keep=kept),
-      item_names=('state', 'config'),
+      options=ocp.CheckpointManagerOptions(
+        max_to_keep=self._kept,
+        cleanup_tmp_directories=True,  # a killed run's; this one has the lock
+        lightweight_initialize=True,  # what is there may be damaged
+      ),
+      item_names=_ITEMS,
     )
 
-  @property
-  def latest_step(self) -> int | None:
-    """The step of the last checkpoint; None where there is none."""
-    return self._manager.latest_step()
+  def restore(self, state: TrainState) -> Saved | None:
+    """Returns the last sound checkpoint; None where there is none at all.
 
-  def restore(self, state: TrainState) -> TrainState:
-    """Returns the last checkpoint, or `state` where there is none.
+    Damaged ones are passed over with a warning and set aside, so that their
+    steps can be saved again.
 
     Args:
-      state: arrays, or the shapes of arrays, as the checkpoint has them.
+      state: arrays as the checkpoint has them.
     """
-    step = self.latest_step
-    if step is None:
-      return state
-    try:
-      restored = self._manager.restore(
-        step, args=ocp.args.Composite(state=ocp.args.StandardRestore(state))
-      )
-    except (ValueError, KeyError, OSError) as error:
-      raise UserError(
-        f'The checkpoint of step {step} in {self._folder} cannot be restored: '
-        f'{str(error).splitlines()[0]}. Remove that step to go on from an '
-        'earlier one, or choose another --workdir.'
-      ) from error
-    return restored['state']
 
-  def save(self, state: TrainState, step: int, config: dict[str, Any]) -> None:
-    """Begins to write a checkpoint; training may go on meanwhile."""
-    if step != self.latest_step:
+    def read(step: int) -> Saved:
+      return read_state(self._workdir, step, state)
+
+    saved, damaged = find_sound(self._workdir, read)
+    for step in damaged if saved and not self._reading else ():
+      self._set_aside(step)
+    return saved
+
+  def _set_aside(self, step: int) -> None:
+    aside = self._workdir / _ASIDE / str(step)
+    number = 2
+    while aside.exists():
+      aside = aside.with_name(f'{step}_{number}')
+      number += 1
+    aside.parent.mkdir(exist_ok=True)
+    (self._folder / str(step)).rename(aside)
+    _log.warning('the damaged checkpoint is kept as %s', aside)
+
+  def save(
+    self,
+    state: TrainState,
+    step: int,
+    config: dict[str, Any],
+    unlogged: dict[str, Any],
+  ) -> None:
+    """Begins to write a checkpoint; training may go on meanwhile.
+
+    Args:
+      state: what is saved.
+      step: of the state.
+      config: what the run is.
+      unlogged: see `Saved`.
+    """
+    # From the state itself: whatever happens on the way to the disk is found.
+    extra = {
+      'checksums': sum_arrays(state),
+      'unlogged': unlogged,
+      'unlogged_checksum': sum_json(unlogged),
+    }
+    try:
+      if step in self._manager.all_steps():
+        return
       self._manager.save(
         step,
         args=ocp.args.Composite(
           state=ocp.args.StandardSave(state),
           config=ocp.args.JsonSave(config),
+          extra=ocp.args.JsonSave(extra),
         ),
       )
+    except _FAULTS as error:
+      raise self._not_saved(error) from error
 
   def describe(self) -> str:
     """Says which checkpoint there is to go on from."""
-    self._manager.wait_until_finished()
-    if self.latest_step is None:
+    self.wait()
+    return self._describe_kept()
+
+  def _describe_kept(self) -> str:
+    steps = find_steps(self._workdir)
+    if not steps:
       return 'there is no earlier checkpoint'
-    return (
-      f'the checkpoint of step {self.latest_step} is kept in {self._folder}'
+    return f'the checkpoint of step {steps[-1]} is kept in {self._folder}'
+
+  def wait(self) -> None:
+    """Waits until everything is on disk."""
+    if '_manager' not in self.__dict__:  # nothing was saved
+      return
+    try:
+      self._manager.wait_until_finished()
+    except _FAULTS as error:
+      raise self._not_saved(error) from error
+
+  def _not_saved(self, error: Exception) -> UserError:
+    return UserError(
+      f'A checkpoint cannot be saved in {self._folder}: {first_line(error)}. '
+      f'Training stops; {self._describe_kept()}. Once there is room, and the '
+      'folder can be written to, the same command goes on.'
     )
 
   def close(self) -> None:
-    """Waits until everything is on disk."""
-    self._manager.wait_until_finished()
-    self._manager.close()
+    """Waits until everything is on disk, and ends Orbax's threads."""
+    if '_manager' not in self.__dict__:
+      return
+    try:
+      self.wait()
+      self._quiet.end()  # else what has failed may still be told of
+    finally:
+      self._manager.close()
 
 
-def find_steps(workdir: str | os.PathLike) -> list[int]:
-  """Returns the steps of a run's checkpoints, in order."""
-  folder = pathlib.Path(workdir).absolute() / _FOLDER
-  return sorted(int(p.name) for p in folder.glob('*') if p.name.isdigit())
+class Quiet:
+  """Leaves out stack traces of a failed save, which is told of by an error."""
 
+  def begin(self) -> None:
+    """Begins to leave them out."""
+    self._hook = sys.unraisablehook
+    sys.unraisablehook = self.pass_on
+    absl.logging.get_absl_logger().addFilter(self.is_told)
 
-def load_state(
-  workdir: str | os.PathLike, step: int | None = None
-) -> TrainState:
-  """Returns what predicting needs of a run's state, as NumPy arrays.
+  def end(self) -> None:
+    """Ends it."""
+    if sys.unraisablehook == self.pass_on:
+      sys.unraisablehook = self._hook
+    absl.logging.get_absl_logger().removeFilter(self.is_told)
 
-  It comes as it was saved, whatever the run's optimizer and devices were.
+  def is_told(self, record: logging.LogRecord) -> bool:
+    """Filters Orbax's log: what is raised as well need not be logged."""
+    return not (record.exc_info and 'orbax' in record.pathname)
 
-  Args:
-    workdir: the run's folder.
-    step: of one of its checkpoints; the last one by default.
-  """
-  folder = pathlib.Path(workdir).absolute() / _FOLDER
-  if not find_steps(workdir):
-    raise UserError(f"'{workdir}' does not hold a checkpoint yet.")
-  manager = ocp.CheckpointManager(
-    folder,
-    options=ocp.CheckpointManagerOptions(create=False),
-    item_handlers={
-      'state': ocp.PyTreeCheckpointHandler(),
-      'config': ocp.JsonCheckpointHandler(),
-    },
-  )
-  step = manager.latest_step() if step is None else step
-  try:
-    saved = manager.item_metadata(step)['state']
-    item = {
-      name: jax.tree.map(_to_shape, saved[name])
-      for name in _PREDICTING
-      if saved.get(name) is not None
-    }
-    as_numpy = ocp.RestoreArgs(restore_type=np.ndarray)
-    restore = ocp.args.PyTreeRestore(
-      item=item,
-      restore_args=jax.tree.map(lambda _: as_numpy, item),
-      partial_restore=True,
-    )
-    arrays = manager.restore(step, args=ocp.args.Composite(state=restore))
-  except (ValueError, KeyError, OSError, AttributeError) as error:
-    raise UserError(
-      f'The checkpoint of step {step} in {folder} cannot be read: '
-      f'{str(error).splitlines()[0]}.'
-    ) from error
-  finally:
-    manager.close()
-  values: dict[str, Any] = dict.fromkeys(_PREDICTING)
-  values |= arrays['state']
-  values['method_state'] = values['method_state'] or {}
-  return TrainState(opt_state=(), **values)
-
-
-def _to_shape(metadata: Any) -> jax.ShapeDtypeStruct:
-  return jax.ShapeDtypeStruct(metadata.shape, metadata.dtype)
-
-
-def guess_inputs(
-  state: TrainState,
-  config: ml_collections.ConfigDict,
-  origins: dict[str, str],
-) -> Inputs:
-  """Returns what a run of version 0.1 takes, which did not record it.
-
-  The number of classes is that of the logits, and the classes are called by
-  their numbers; inputs are images of the config's size, or else 32 × 32.
-  """
-  classifier, extractor = state.params['classifier'], state.params['extractor']
-  layers = [name for name in classifier if name.startswith('Dense')]
-  last = max(layers, key=lambda name: int(name.rpartition('_')[2]))
-  classes = classifier[last]['bias'].shape[-1]
-  shape: tuple[int, ...] = (config.data.image_size or 32,) * 2 + (3,)
-  if 'Dense_0' in extractor:
-    shape = (extractor['Dense_0']['kernel'].shape[-2],)
-  variant = origins.get('weights', '').partition(',')[0]
-  if config.network.name == 'resnet50':
-    variant = variant or 'torchvision'
-  return Inputs(shape, tuple(str(i) for i in range(classes)), variant)
+  def pass_on(self, unraisable: Any) -> None:
+    """Passes over what TensorStore has to say to an Orbax that has given up."""
+    if str(unraisable.exc_value) != 'Event loop is closed':
+      self._hook(unraisable)

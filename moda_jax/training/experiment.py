@@ -146,9 +146,10 @@ class Experiment:
     state, tx = self.model.create_state(examples)
     self.initial_state = devices_lib.replicate(state, self.devices)
     decay = self.model.settings.optimizer.ema_decay
+    skip = self.model.settings.run.on_nonfinite == 'skip'
     rngs = [jax.random.key(seed) for seed in seeds]
     self.train_step = devices_lib.compile_step(
-      several_seeds.make_step(self.method, tx, rngs, decay),
+      several_seeds.make_step(self.method, tx, rngs, decay, skip),
       self.devices,
       donate_state=True,
     )

@@ -9,14 +9,30 @@ import socket
 import threading
 from collections.abc import Iterator
 
-from moda_jax.errors import Interrupted
+from moda_jax.errors import Interrupted, Terminated
 
 _log = logging.getLogger(__name__)
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
+class Stop(threading.Event):
+  """Is set when the run is asked to stop.
+
+  Attributes:
+    error: the kind of error that such a run ends in.
+  """
+
+  error: type[Interrupted] = Interrupted
+
+  def ask(self, number: int) -> None:
+    """Asks the run to stop; of several signals the first one counts."""
+    if not self.is_set():
+      self.error = Terminated if number == signal.SIGTERM else Interrupted
+      self.set()
+
+
 @contextlib.contextmanager
-def catch_signals() -> Iterator[threading.Event]:
+def catch_signals() -> Iterator[Stop]:
   """Sets the event on the first SIGINT or SIGTERM; the second leaves at once.
 
   Python runs a handler between two of its own instructions, so not while a
@@ -24,7 +40,7 @@ def catch_signals() -> Iterator[threading.Event]:
   socket, where a thread reads it at once. Outside the main thread, which alone
   gets signals, nothing is caught.
   """
-  stop = threading.Event()
+  stop = Stop()
   if threading.current_thread() is not threading.main_thread():
     yield stop
     return
@@ -41,7 +57,7 @@ def catch_signals() -> Iterator[threading.Event]:
       signal.signal(number, before[signal.Signals(number)])
       signal.raise_signal(number)
     seen.append(number)
-    stop.set()
+    stop.ask(number)
 
   for number in _SIGNALS:
     signal.signal(number, handle)
@@ -56,7 +72,7 @@ def catch_signals() -> Iterator[threading.Event]:
     reader.close()
 
 
-def _watch(reader: socket.socket, stop: threading.Event) -> None:
+def _watch(reader: socket.socket, stop: Stop) -> None:
   """Reads the numbers of signals until the other end is closed."""
   caught = 0
   while byte := reader.recv(1):
@@ -64,7 +80,7 @@ def _watch(reader: socket.socket, stop: threading.Event) -> None:
       continue
     caught += 1
     if caught == 1:
-      stop.set()
+      stop.ask(byte[0])
       name = signal.Signals(byte[0]).name
       _log.info(
         '%s: saving and leaving after the step under way; a second one leaves '
@@ -73,4 +89,4 @@ def _watch(reader: socket.socket, stop: threading.Event) -> None:
       )
     elif not hasattr(builtins, '__IPYTHON__'):  # a notebook's kernel lives on
       os.write(2, b'left at once; the last checkpoint is kept\n')
-      os._exit(Interrupted.status)
+      os._exit(stop.error.status)

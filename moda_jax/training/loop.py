@@ -4,23 +4,23 @@ import contextlib
 import logging
 import os
 import pathlib
-import threading
 import time
-from collections.abc import Callable
 
 import ml_collections
 
 from moda_jax.data.domains import Domains
-from moda_jax.errors import Interrupted, NonFiniteError, UserError
+from moda_jax.errors import Interrupted, UserError
 from moda_jax.training import display, options
 from moda_jax.training.backbone_file import keep_backbone
 from moda_jax.training.compilation_cache import use_compilation_cache
-from moda_jax.training.devices import describe_devices
+from moda_jax.training.devices import check_devices, describe_devices
 from moda_jax.training.evaluation import ACCURACY
 from moda_jax.training.experiment import Experiment
-from moda_jax.training.interruption import catch_signals
+from moda_jax.training.interruption import Stop, catch_signals
+from moda_jax.training.out_of_memory import name_memory
 from moda_jax.training.outcome import (
   Outcome,
+  evaluate_again,
   log_accuracies,
   log_outcome,
   summarise,
@@ -28,12 +28,13 @@ from moda_jax.training.outcome import (
 from moda_jax.training.progress import MetricsBuffer, Progress
 from moda_jax.training.recorded import as_folder, to_record
 from moda_jax.training.run_folder import RunFolder
+from moda_jax.training.run_lock import RunLock
+from moda_jax.training.saved_states import Saved
+from moda_jax.training.started_from import check_origin, take_over
+from moda_jax.training.step_log import OnLog, StepLog
 from moda_jax.training.train_step import TrainState
 
 _log = logging.getLogger(__name__)
-
-
-OnLog = Callable[[Experiment, pathlib.Path], None]
 
 
 def train(
@@ -42,6 +43,7 @@ def train(
   data: Domains | None = None,
   devices: int | None = None,
   on_log: OnLog | None = None,
+  start_from: str | os.PathLike | None = None,
 ) -> Outcome:
   """Trains from the last checkpoint in `workdir` to the last step.
 
@@ -52,40 +54,72 @@ def train(
     devices: how many to use; all of them by default.
     on_log: called with the experiment and the folder after every line of
       metrics, such as `moda_jax.report.PageWriter()`.
+    start_from: the folder of another run, whose last state a new run starts
+      with, see `started_from.take_over`.
 
   Raises:
     UserError: the config, its data or the workdir cannot be used.
     NonFiniteError: training diverged; the last good checkpoint is kept.
-    Interrupted: on SIGINT or SIGTERM, once everything is saved.
+    Interrupted: on SIGINT, once everything is saved; `Terminated`, which is
+      one too, on SIGTERM.
   """
-  as_folder(workdir)  # before data is read
+  path = as_folder(workdir)
+  origin = None if start_from is None else check_origin(start_from, path)
   use_compilation_cache(options.check(config).run.compilation_cache)
-  experiment = Experiment(config, data, devices)
-  with (
-    catch_signals() as stop,
-    contextlib.closing(open_folder(workdir, experiment)) as folder,
-  ):
-    if experiment.backbone is not None:
-      keep_backbone(workdir, experiment.backbone)
-    state = _run(experiment, folder, stop, on_log)
-    if stop.is_set():  # during the last evaluation or save
-      raise _interrupted(experiment.total_steps, experiment, folder)
-  outcome = summarise(experiment, state, workdir)
+  check_devices()
+  with name_memory(config), RunLock(path.absolute()) as lock:
+    if lock.is_known:  # a run's folder: refused before data is read
+      with contextlib.suppress(OSError):  # its message comes with the others
+        lock.take()
+    experiment = Experiment(config, data, devices)
+    state = _train(experiment, lock, workdir, on_log, origin)
+    outcome = summarise(experiment, state, workdir)
   log_outcome(outcome)
   return outcome
 
 
+def _train(
+  experiment: Experiment,
+  lock: RunLock,
+  workdir: str | os.PathLike,
+  on_log: OnLog | None,
+  origin: pathlib.Path | None,
+) -> TrainState:
+  opened = open_folder(workdir, experiment, lock, origin=origin)
+  with catch_signals() as stop, contextlib.closing(opened) as folder:
+    if experiment.backbone is not None:
+      keep_backbone(workdir, experiment.backbone)
+    state = _run(experiment, folder, stop, on_log)
+    if stop.is_set():  # during the last evaluation or save
+      raise _interrupted(experiment.total_steps, experiment, folder, stop)
+  return state
+
+
 def open_folder(
-  workdir: str | os.PathLike, experiment: Experiment
+  workdir: str | os.PathLike,
+  experiment: Experiment,
+  lock: RunLock | None = None,
+  reading: bool = False,
+  origin: pathlib.Path | None = None,
 ) -> RunFolder:
-  """Opens the folder of an experiment's run, or makes it."""
+  """Opens the folder of an experiment's run, or makes it.
+
+  Args:
+    workdir: the folder.
+    experiment: what is trained.
+    lock: see `RunFolder`.
+    reading: see there.
+    origin: the folder of the run whose state this one starts with.
+  """
   record = to_record(
     experiment.config,
     experiment.origins,
     experiment.model.inputs,
     experiment.domains.fingerprints(),
+    origin,
   )
-  return RunFolder(workdir, record, experiment.depends_on_length)
+  length = experiment.depends_on_length
+  return RunFolder(workdir, record, length, lock, reading)
 
 
 def evaluate(
@@ -97,14 +131,14 @@ def evaluate(
 
   Of several seeds it is their mean.
   """
-  experiment, state = restore(config, workdir, data)
-  if experiment.domains.test.labels is None:
+  with name_memory(config):
+    experiment, state = restore(config, workdir, data)
+    accuracies = evaluate_again(experiment, state)
+  if not accuracies:
     raise UserError(
       f"The labels of the target '{config.data.target}' are not known: there "
       'is nothing to evaluate on; --mode=predict writes what is predicted.'
     )
-  state = experiment.evaluator.observe_sources(state)
-  accuracies = experiment.evaluator.accuracies(state)
   log_accuracies(experiment, accuracies, int(state.step))
   return accuracies[ACCURACY]
 
@@ -118,8 +152,8 @@ def restore(
   if not (as_folder(workdir) / 'config.json').exists():
     raise UserError(f"--workdir='{workdir}' does not hold a run.")
   experiment = Experiment(config, data)
-  with contextlib.closing(open_folder(workdir, experiment)) as folder:
-    state = folder.restore(experiment.initial_state)
+  folder = open_folder(workdir, experiment, reading=True)
+  state = folder.restore(experiment.initial_state).state
   if int(state.step) == 0:
     raise UserError(f"--workdir='{workdir}' does not hold a checkpoint yet.")
   return experiment, state
@@ -128,20 +162,52 @@ def restore(
 def _run(
   experiment: Experiment,
   folder: RunFolder,
-  stop: threading.Event,
+  stop: Stop,
   on_log: OnLog | None,
 ) -> TrainState:
   total = experiment.total_steps
-  state = folder.restore(experiment.initial_state)
-  start = int(state.step)
+  saved = folder.restore(experiment.initial_state)
+  if folder.started_from is not None and not int(saved.state.step):
+    saved = Saved(_start_from(experiment, folder, folder.started_from), {})
+  start = int(saved.state.step)
   _refuse_shorter(start, experiment, folder)
   folder.write_record()
-  folder.forget_metrics_after(start)
+  folder.prepare_metrics(start)
   _announce(experiment, start)
   with display.open_bar(total) as bar:
     images = experiment.images_per_step
     progress = Progress(experiment.method, start, total, images, bar)
-    return _take_steps(experiment, folder, state, progress, stop, on_log)
+    state = _take_steps(experiment, folder, saved, progress, stop, on_log)
+  _complete_metrics(experiment, folder, state)
+  return state
+
+
+def _start_from(
+  experiment: Experiment, folder: RunFolder, origin: pathlib.Path
+) -> TrainState:
+  """Returns another run's state, recorded as this one's first."""
+  total = experiment.total_steps
+  state, fits = take_over(experiment.initial_state, origin, total)
+  _log.info(
+    'starting from step %d of %s, %s',
+    int(state.step),
+    origin,
+    "with its optimizer's state" if fits else 'with a new optimizer',
+  )
+  folder.record_start(state)
+  return state
+
+
+def _complete_metrics(
+  experiment: Experiment, folder: RunFolder, state: TrainState
+) -> None:
+  """Evaluates a finished run again where its last line has been lost."""
+  lines = folder.read_metrics()
+  if lines and lines[-1]['step'] == experiment.total_steps:
+    return
+  _log.warning('the last line of metrics is missing: evaluating again')
+  accuracies = evaluate_again(experiment, state)
+  folder.write_metrics(experiment.total_steps, accuracies)
 
 
 def _refuse_shorter(
@@ -176,59 +242,46 @@ def _announce(experiment: Experiment, start: int) -> None:
 def _take_steps(
   experiment: Experiment,
   folder: RunFolder,
-  state: TrainState,
+  saved: Saved,
   progress: Progress,
-  stop: threading.Event,
+  stop: Stop,
   on_log: OnLog | None,
 ) -> TrainState:
-  run, total = experiment.config.run, experiment.total_steps
-  start, buffer = int(state.step), MetricsBuffer()
-  saved = time.monotonic()
+  run, total, state = experiment.config.run, experiment.total_steps, saved.state
+  start, skips = int(state.step), run.on_nonfinite == 'skip'
+  buffer = MetricsBuffer(saved.unlogged, run.max_skipped if skips else None)
+  log = StepLog(experiment, folder, progress, buffer, on_log)
+  if saved.unlogged.get('due'):  # it was stopped before the line was written
+    state = log.write(start, state, saved.unlogged['speed'])
+  saved_at = time.monotonic()
   for step, batch in enumerate(experiment.make_batches(start), start + 1):
     state, metrics = experiment.train_step(state, batch)
     buffer.add(step, metrics)
     stopping = stop.is_set()  # looked at once: it may be set at any moment
-    evaluating = step % run.eval_every == 0 or step == total
-    saving = step % run.checkpoint_every == 0 or step == total or stopping
+    saving = step % run.checkpoint_every == 0 or step == total
     # At a line of metrics, so that the lines do not depend on the clock.
     if step % run.log_every == 0:
-      saving |= 0 < 60 * run.checkpoint_minutes < time.monotonic() - saved
-    logging_now = step % run.log_every == 0 or evaluating or saving
-    progress.advance(step, metrics, reported=logging_now)
-    # Nothing is saved that was not seen to be finite.
-    if logging_now:
-      averages = _average(buffer, folder) | progress.measure(step)
-      if evaluating or saving:  # what is saved must be fit to predict with
-        state = experiment.evaluator.observe_sources(state)
-      if evaluating:
-        averages |= experiment.evaluator.accuracies(state)
-      progress.report(step, averages)
-      folder.write_metrics(step, averages)
-      if on_log is not None and step < total:
-        on_log(experiment, folder.path)
-      progress.resume()
-    if saving:
-      folder.save(state, step)
-      saved = time.monotonic()
+      saving |= 0 < 60 * run.checkpoint_minutes < time.monotonic() - saved_at
+    due = step % run.log_every == 0 or log.evaluates(step) or saving
+    progress.advance(step, metrics, reported=due)
     if stopping:
-      raise _interrupted(step, experiment, folder)
+      # At once: the line that is due, if any, is written by who goes on.
+      log.save_unlogged(step, state, due)
+      raise _interrupted(step, experiment, folder, stop)
+    # Nothing is saved that was not seen to be finite.
+    if due:
+      state = log.write(step, state, progress.measure(step), saving)
+    if saving:
+      folder.save(state, step, buffer.to_unlogged())
+      saved_at = time.monotonic()
   return state
 
 
 def _interrupted(
-  step: int, experiment: Experiment, folder: RunFolder
+  step: int, experiment: Experiment, folder: RunFolder, stop: Stop
 ) -> Interrupted:
-  return Interrupted(
+  folder.checkpoints.wait()  # what cannot be saved is not said to be
+  return stop.error(
     f'stopped at step {step} of {experiment.total_steps} and saved in '
     f'{folder.path}; the same command resumes'
   )
-
-
-def _average(buffer: MetricsBuffer, folder: RunFolder) -> dict[str, float]:
-  try:
-    return buffer.average()
-  except NonFiniteError as error:
-    raise NonFiniteError(
-      f'{error} Training stops; {folder.checkpoints.describe()}. A smaller '
-      'learning_rate or smaller weights mu_* may help.'
-    ) from None

@@ -31,6 +31,9 @@ class RunOptions:
     checkpoint_minutes: the longest time between two, as far as lines of
       metrics come as often; 0 saves by steps alone.
     keep_checkpoints: how many of the last ones are kept.
+    on_nonfinite: what a loss or gradients that are not finite mean: 'stop'
+      ends the run, 'skip' leaves the step out and counts it.
+    max_skipped: how many steps may be left out; more end the run.
     eval_batch_size: examples at a time when evaluating and predicting, at
       most: of images as many as 512 of 32 × 32 have pixels.
     compilation_cache: the folder that compiled programs are kept in for the
@@ -46,6 +49,8 @@ class RunOptions:
   checkpoint_every: int = option(1000, least=0)
   checkpoint_minutes: float = option(10.0, least=0)
   keep_checkpoints: int = option(2, least=1)
+  on_nonfinite: str = option('stop', choices=('stop', 'skip'))
+  max_skipped: int = option(10, least=0)
   eval_batch_size: int = option(500, least=1)
   compilation_cache: str = option('auto')
 

@@ -42,8 +42,16 @@ class Outcome(NamedTuple):
 def summarise(
   experiment: Experiment, state: TrainState, workdir: str | os.PathLike
 ) -> Outcome:
-  """Returns the outcome of a run from the metrics in its folder."""
-  evaluations = [m for m in read_metrics(workdir) if ACCURACY in m]
+  """Returns the outcome of a run from the metrics in its folder.
+
+  Where they lack those of the state's step, it is evaluated again.
+  """
+  step = int(state.step)
+  lines = [m for m in read_metrics(workdir) if m['step'] <= step]
+  evaluations = [m for m in lines if ACCURACY in m]
+  if not evaluations or evaluations[-1]['step'] != step:
+    again = evaluate_again(experiment, state)
+    evaluations += [again] if again else []
   last = evaluations[-1] if evaluations else {}
   return Outcome(
     experiment=experiment,
@@ -54,6 +62,16 @@ def summarise(
     by_seed=_select_seeds(experiment, last),
     deviation=last.get(DEVIATION),
   )
+
+
+def evaluate_again(
+  experiment: Experiment, state: TrainState
+) -> dict[str, float]:
+  """Returns accuracies by name; none where labels are not known."""
+  if experiment.domains.test.labels is None:
+    return {}
+  state = experiment.evaluator.observe_sources(state)
+  return experiment.evaluator.accuracies(state)
 
 
 def log_outcome(outcome: Outcome) -> None:

@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from moda_jax.errors import NonFiniteError
@@ -22,10 +23,32 @@ IMAGES_PER_SECOND = 'images_per_second'
 
 
 class MetricsBuffer:
-  """Keeps the steps' metrics on the device until they are logged."""
+  """Keeps the steps' metrics on the device until they are logged.
 
-  def __init__(self):
+  Attributes:
+    skipped: how many steps have been left out since the run began.
+  """
+
+  def __init__(
+    self,
+    unlogged: dict[str, Any] | None = None,
+    max_skipped: int | None = None,
+  ):
+    """Begins empty, or with what a stopped run had not logged.
+
+    Args:
+      unlogged: what `to_unlogged` returned.
+      max_skipped: how many steps may be left out, where some may; None where
+        a value that is not finite is refused in any case.
+    """
+    unlogged = unlogged or {}
+    self.skipped: int = unlogged.get('skipped', 0)
+    self._max_skipped = max_skipped
     self._steps: list[tuple[int, dict[str, jax.Array]]] = []
+    self._fetched = [
+      (step, {name: np.asarray(x, jnp.dtype(t)) for name, (t, x) in m.items()})
+      for step, m in unlogged.get('steps', [])
+    ]
 
   def add(self, step: int, metrics: dict[str, jax.Array]) -> None:
     """Takes the metrics of `step`; waits until few steps are under way.
@@ -39,16 +62,54 @@ class MetricsBuffer:
 
   def average(self) -> dict[str, float]:
     """Returns the means since the last call; refuses values not finite."""
+    self._fetch()
+    fetched = [metrics for _, metrics in self._fetched]
+    self._fetched = []
+    means = {
+      name: float(np.mean([metrics[name] for metrics in fetched]))
+      for name in (sorted(fetched[0]) if fetched else ())
+    }
+    if self._max_skipped is not None:
+      means[names.SKIPPED] = float(self.skipped)
+    return means
+
+  def to_unlogged(self) -> dict[str, Any]:
+    """Returns what a checkpoint must keep for the averages to go on.
+
+    Every bit is kept, so that the next line of a run that was stopped is that
+    of one that was not.
+    """
+    self._fetch()
+    steps = [
+      [step, {k: [str(x.dtype), x.tolist()] for k, x in metrics.items()}]
+      for step, metrics in self._fetched
+    ]
+    return {'skipped': self.skipped, 'steps': steps}
+
+  def _fetch(self) -> None:
+    """Brings metrics from the device; refuses or counts what is not finite."""
     steps, self._steps = self._steps, []
-    if not steps:
-      return {}
     fetched = jax.device_get([metrics for _, metrics in steps])
     for (step, _), metrics in zip(steps, fetched, strict=True):
+      metrics = {name: np.asarray(x) for name, x in metrics.items()}
+      if np.any(metrics.pop(names.SKIPPED, False)):
+        self._skip(step, metrics)
+      else:
+        _check_finite(step, metrics)
+        self._fetched.append((step, metrics))
+
+  def _skip(self, step: int, metrics: dict[str, np.ndarray]) -> None:
+    self.skipped += 1
+    most = self._max_skipped or 0
+    try:
       _check_finite(step, metrics)
-    return {
-      name: float(np.mean([metrics[name] for metrics in fetched]))
-      for name in sorted(fetched[0])
-    }
+    except NonFiniteError as error:
+      if self.skipped > most:
+        raise NonFiniteError(
+          f'{error} {self.skipped} steps have been skipped, and '
+          f'config.run.max_skipped = {most}.'
+        ) from None
+      _log.warning('%s Skipped; %d of at most %d.', error, self.skipped, most)
 
 
 _SUMS = (names.LOSS, names.GRADIENT_NORM)
@@ -148,7 +209,8 @@ class Progress:
     self._bar.describe(line.split('  ', 1)[1])
     if ACCURACY in metrics or not self._bar.is_shown:
       self._log_line(step, metrics)
-    warning = '' if self._warned else self._method.find_trouble(metrics)
+    silent = self._warned or names.LOSS not in metrics
+    warning = '' if silent else self._method.find_trouble(metrics)
     if warning:
       self._warned = True
       _log.warning('%s', warning)
@@ -171,6 +233,8 @@ def progress_line(
 ) -> str:
   """Returns step, losses, what the method adds, and accuracy in one line."""
   parts = [f'step {step:>{len(str(total))}}/{total}']
+  if names.LOSS not in metrics:
+    return f'{parts[0]}  no step since the last line was finite'
   parts.append(f'loss {metrics[names.LOSS]:.3f}')
   for name in (names.CLASS, names.DISCRIMINATOR):
     value = metrics.get(name, _mean_over_sources(metrics, name))

@@ -29,11 +29,15 @@ _NOT_COMPARED = (
   'run.keep_checkpoints',
   'record.version',
   'record.command',
+  'record.started_from.step',
   # When something is said, saved or evaluated, and how: not what is trained.
   'run.log_every',
   'run.eval_every',
   'run.checkpoint_every',
   'run.eval_batch_size',
+  # Nothing that was not finite is part of a checkpoint.
+  'run.on_nonfinite',
+  'run.max_skipped',
 )
 _FINGERPRINTS = 'record.fingerprints.'
 _SEARCH = 'search.'  # ranges for searches, which no run reads
@@ -60,8 +64,17 @@ def to_record(
   origins: dict[str, str],
   inputs: Inputs,
   fingerprints: dict[str, str] | None = None,
+  started_from: pathlib.Path | None = None,
 ) -> dict[str, Any]:
-  """Returns what `config.json` holds."""
+  """Returns what `config.json` holds.
+
+  Args:
+    config: the run's.
+    origins: what serves each domain.
+    inputs: what the model takes and gives.
+    fingerprints: of the data, by domain.
+    started_from: the folder of the run whose state this one starts with.
+  """
   record = {
     'version': moda_jax.__version__,
     'command': cli.command_line(),
@@ -70,6 +83,8 @@ def to_record(
   }
   if fingerprints:
     record['fingerprints'] = fingerprints
+  if started_from:
+    record['started_from'] = {'path': str(started_from)}
   whole = json.loads(config.to_json()) | {_RECORD: record}
   return json.loads(json.dumps(whole))  # tuples as lists, as they are read
 

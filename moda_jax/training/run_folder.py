@@ -11,12 +11,13 @@ from clu import metric_writers
 from moda_jax.errors import UserError
 from moda_jax.files.atomic import write_whole
 from moda_jax.training.checkpoints import Checkpoints
+from moda_jax.training.metrics_file import MetricsFile, find_free, read_metrics
 from moda_jax.training.recorded import as_folder, find_differences
+from moda_jax.training.run_lock import RunLock
+from moda_jax.training.saved_states import Saved
 from moda_jax.training.train_step import TrainState
 
 _log = logging.getLogger(__name__)
-_METRICS = 'metrics.jsonl'
-_BEGINNING = '{"step": '  # of every line of metrics
 
 
 class RunFolder:
@@ -31,6 +32,8 @@ class RunFolder:
     path: str | os.PathLike,
     record: dict[str, Any],
     depends_on_length: str = '',
+    lock: RunLock | None = None,
+    reading: bool = False,
   ):
     """Opens or makes the folder; refuses one of another config or data.
 
@@ -38,112 +41,143 @@ class RunFolder:
       path: the folder.
       record: what the run is, see `recorded.to_record`.
       depends_on_length: what keeps the run from being extended, if anything.
+      lock: of the folder, where it has been taken already.
+      reading: leaves the folder as it is: the run may be under way.
     """
     self.path = as_folder(path).absolute()
-    self._record = record
-    self._metrics_path = self.path / _METRICS
-    self._claim(record, depends_on_length)
+    self.record = record
+    self._lock = lock or RunLock(self.path)
+    self._metrics = MetricsFile(self.path)
     # Made when there is something to write.
     self._events: metric_writers.AsyncWriter | None = None
+    try:
+      self._claim(reading)
+      self._compare(depends_on_length)
+    except UserError:
+      self._lock.release()
+      raise
     kept = record.get('run', {}).get('keep_checkpoints', 2)
-    self.checkpoints = Checkpoints(self.path, kept)
+    self.checkpoints = Checkpoints(self.path, kept, reading)
 
-  def _claim(self, record: dict[str, Any], depends_on_length: str) -> None:
+  def _claim(self, reading: bool) -> None:
+    """Makes sure that the folder can be used, and by this process alone."""
     path = self.path / 'config.json'
     try:
-      self.path.mkdir(parents=True, exist_ok=True)
+      if not reading:
+        self.path.mkdir(parents=True, exist_ok=True)
       checkpoints = self.path / 'checkpoints'
       if checkpoints.exists() and not checkpoints.is_dir():
         raise NotADirectoryError(f'{checkpoints.name} in it is a file')
-      self.read_metrics()  # refuses what the run would overwrite
-      if not path.exists():
-        if any(self.path.glob('checkpoints/*')):
-          raise ValueError('it has checkpoints, but no config.json')
-        self.write_record()
+      self._metrics.check()  # refuses what the run would overwrite
+      if not path.exists() and any(self.path.glob('checkpoints/*')):
+        raise ValueError('it has checkpoints, but no config.json')
+      if path.exists():
+        _read_config(path)
+      if reading:
+        return
       if not os.access(self.path, os.W_OK):
         raise PermissionError(f'no right to write to {self.path}')
-      found = _read_config(path)
+      self._lock.take()
+      if not path.exists():
+        self.write_record()
     except (OSError, ValueError) as error:
       raise UserError(
         f"--workdir='{self.path}' cannot be used: {error}. It must be a folder "
         'that can be written to, new or of an earlier run.'
       ) from error
-    if not record['record'].get('command'):  # resumed from Python
-      record['record']['command'] = found.get('record', {}).get('command', '')
-    differing = find_differences(found, record, depends_on_length)
+
+  def _compare(self, depends_on_length: str) -> None:
+    """Refuses a folder of another config or data."""
+    found = _read_config(self.path / 'config.json')
+    about, now = found.get('record', {}), self.record['record']
+    if not now.get('command'):  # resumed from Python
+      now['command'] = about.get('command', '')
+    # What a run has once started from remains so, asked for again or not.
+    origin = about.get('started_from', {})
+    if origin and now.get('started_from', origin)['path'] == origin['path']:
+      now['started_from'] = origin
+    differing = find_differences(found, self.record, depends_on_length)
     if differing:
       raise UserError(
         f"--workdir='{self.path}' holds a run of another config. They differ "
         'in\n  '
         + '\n  '.join(differing)
-        + f"\nTo train this one beside it: --workdir='{_find_free(self.path)}'."
+        + f"\nTo train this one beside it: --workdir='{find_free(self.path)}'."
       )
 
   def write_record(self) -> None:
     """Records what the run is now: an extended one has another length."""
     with write_whole(self.path / 'config.json') as file:
-      file.write(json.dumps(self._record, indent=2) + '\n')
+      file.write(json.dumps(self.record, indent=2) + '\n')
 
-  def restore(self, state: TrainState) -> TrainState:
-    """Returns the last checkpoint, or `state` where there is none."""
-    restored = self.checkpoints.restore(state)
-    if restored is not state:
-      _log.info('resuming at step %d from %s', int(restored.step), self.path)
-    return restored
+  def restore(self, state: TrainState) -> Saved:
+    """Returns the last sound checkpoint, or `state` where there is none."""
+    saved = self.checkpoints.restore(state)
+    if saved is None:
+      return Saved(state, {})
+    step = int(saved.state.step)
+    _log.info('resuming at step %d from %s', step, self.path)
+    return saved
 
-  def save(self, state: TrainState, step: int) -> None:
-    """Begins to write a checkpoint; training may go on meanwhile."""
-    self.checkpoints.save(state, step, self._record)
+  @property
+  def started_from(self) -> pathlib.Path | None:
+    """The folder of the run whose state this one starts with."""
+    origin = self.record['record'].get('started_from')
+    return pathlib.Path(origin['path']) if origin else None
+
+  def record_start(self, state: TrainState) -> None:
+    """Records a state taken over from another run, and saves it.
+
+    From then on this run needs the other one no more.
+    """
+    step = int(state.step)
+    self.record['record']['started_from']['step'] = step
+    self.write_record()
+    self.save(state, step, {})
+
+  def save(
+    self, state: TrainState, step: int, unlogged: dict[str, Any]
+  ) -> None:
+    """Begins to write a checkpoint; training may go on meanwhile.
+
+    Args:
+      state: what is saved.
+      step: of the state.
+      unlogged: what has no line of metrics yet, see `MetricsBuffer`.
+    """
+    self.checkpoints.save(state, step, self.record, unlogged)
 
   def write_metrics(self, step: int, metrics: dict[str, float]) -> None:
     """Appends a line to `metrics.jsonl` and to the TensorBoard events."""
-    with self._metrics_path.open('a') as file:
-      file.write(json.dumps({'step': step, **metrics}) + '\n')
+    try:
+      self._metrics.append(step, metrics)
+    except OSError as error:
+      raise UserError(
+        f'Metrics cannot be written to {self.path}: {error}. Training stops; '
+        f'{self.checkpoints.describe()}.'
+      ) from error
     if self._events is None:
       self._events = metric_writers.AsyncWriter(
         metric_writers.SummaryWriter(str(self.path))
       )
     self._events.write_scalars(step, metrics)
 
+  def prepare_metrics(self, step: int) -> None:
+    """Makes `metrics.jsonl` fit to go on from `step`."""
+    self._metrics.prepare(step)
+
   def read_metrics(self) -> list[dict[str, float]]:
     """Returns the lines of `metrics.jsonl`."""
     return read_metrics(self.path)
 
-  def forget_metrics_after(self, step: int) -> None:
-    """Drops what an interrupted run logged beyond its last checkpoint.
-
-    Without a checkpoint, which may have been deleted, nothing of it is left:
-    then the file is kept under another name.
-    """
-    lines = self.read_metrics()
-    if lines and not step:
-      aside = _find_free(self.path / 'metrics', '.jsonl')
-      self._metrics_path.rename(aside)
-      _log.warning(
-        'there is no checkpoint in %s: training starts again, and what was '
-        'logged up to step %d is kept in %s',
-        self.path,
-        lines[-1]['step'],
-        aside.name,
-      )
-    kept = [line for line in lines if line['step'] <= step]
-    text = ''.join(json.dumps(line) + '\n' for line in kept)
-    with write_whole(self._metrics_path) as file:
-      file.write(text)
-
   def close(self) -> None:
     """Waits until everything is on disk."""
-    self.checkpoints.close()
-    if self._events is not None:
-      self._events.close()
-
-
-def _find_free(path: pathlib.Path, suffix: str = '') -> pathlib.Path:
-  """Returns a name with a number that nothing has yet."""
-  number = 2
-  while (free := path.with_name(f'{path.name}_{number}{suffix}')).exists():
-    number += 1
-  return free
+    try:
+      self.checkpoints.close()
+      if self._events is not None:
+        self._events.close()
+    finally:
+      self._lock.release()
 
 
 def _read_config(path: pathlib.Path) -> dict[str, Any]:
@@ -156,38 +190,3 @@ def _read_config(path: pathlib.Path) -> dict[str, Any]:
   ):
     raise ValueError(f'{path.name} was not written by a run')
   return found
-
-
-def read_metrics(path: str | os.PathLike) -> list[dict[str, float]]:
-  """Returns the lines of `metrics.jsonl`; a cut last line is left out."""
-  file = pathlib.Path(path) / _METRICS
-  if not file.exists():
-    return []
-  try:
-    *lines, last = file.read_text().split('\n')
-    if last and not _is_cut(last):
-      lines.append(last)
-    return [_read_line(line) for line in lines]
-  except (OSError, ValueError) as error:
-    raise UserError(
-      f'{file} is damaged, or was not written by a run: {error}. Move it away '
-      'to go on without it.'
-    ) from error
-
-
-def _is_cut(line: str) -> bool:
-  """Says whether a line is one of metrics whose end was not written."""
-  if not line.startswith(_BEGINNING[: len(line)]):
-    return False
-  try:
-    json.loads(line)
-  except ValueError:
-    return True
-  return False
-
-
-def _read_line(line: str) -> dict[str, float]:
-  values = json.loads(line)
-  if not isinstance(values, dict) or type(values.get('step')) is not int:
-    raise ValueError(f'{line[:40]!r} is not a line of metrics')
-  return values

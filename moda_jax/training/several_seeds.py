@@ -59,6 +59,7 @@ def make_step(
   tx: optax.GradientTransformation,
   rngs: Sequence[jax.Array],
   ema_decay: float = 0.0,
+  skip_nonfinite: bool = False,
 ) -> TrainStep:
   """Returns the step of all runs at once, not yet compiled.
 
@@ -67,18 +68,20 @@ def make_step(
     tx: the optimizer of all runs.
     rngs: the key of each run, see `train_step.make_train_step`.
     ema_decay: see `train_step.make_train_step`.
+    skip_nonfinite: see there too; every run skips its own steps.
 
   Returns:
     A function from stacked state and batch to the new stacked state and to
     metrics `[seeds]`.
   """
   if len(rngs) == 1:
-    return make_train_step(method, tx, rngs[0], ema_decay)
+    return make_train_step(method, tx, rngs[0], ema_decay, skip_nonfinite)
 
   def step_of_one(
     state: TrainState, batch: Batch, rng: jax.Array
   ) -> tuple[TrainState, Metrics]:
-    return make_train_step(method, tx, rng, ema_decay)(state, batch)
+    step = make_train_step(method, tx, rng, ema_decay, skip_nonfinite)
+    return step(state, batch)
 
   step = jax.vmap(step_of_one, in_axes=(_AXES, 0, 0), out_axes=(_AXES, 0))
   stacked = jnp.stack(rngs)

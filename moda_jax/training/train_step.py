@@ -13,7 +13,7 @@ import optax
 from moda_jax.models.published_weights import insert_weights
 from moda_jax.objectives.forward import Batch, Metrics, Params, State
 from moda_jax.objectives.method import Method
-from moda_jax.objectives.metrics import GRADIENT_NORM, LOSS
+from moda_jax.objectives.metrics import GRADIENT_NORM, LOSS, SKIPPED
 from moda_jax.training.optimizers import OptimizerOptions, create_optimizer
 
 
@@ -78,6 +78,7 @@ def make_train_step(
   tx: optax.GradientTransformation,
   rng: jax.Array,
   ema_decay: float = 0.0,
+  skip_nonfinite: bool = False,
 ) -> TrainStep:
   """Returns the step as a pure function, not yet compiled.
 
@@ -86,6 +87,8 @@ def make_train_step(
     tx: the optimizer.
     rng: the key that every step's own is folded from.
     ema_decay: of the moving average of the parameters, where the state has one.
+    skip_nonfinite: whether a step whose loss or gradients are not finite
+      leaves everything but the number of the step as it was.
   """
 
   def train_step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
@@ -102,16 +105,34 @@ def make_train_step(
     ema_params = state.ema_params
     if ema_params is not None:
       ema_params = optax.incremental_update(params, ema_params, 1 - ema_decay)
-    state = TrainState(
+    after = TrainState(
       step=state.step + 1,
       params=params,
       opt_state=opt_state,
       method_state=method_state,
       ema_params=ema_params,
     )
-    return state, metrics
+    if skip_nonfinite:
+      finite = jnp.isfinite(loss) & jnp.isfinite(metrics[GRADIENT_NORM])
+      after = _choose(finite, after, state)
+      metrics[SKIPPED] = ~finite
+    return after, metrics
 
   return train_step
+
+
+def _choose(
+  condition: jax.Array, one: TrainState, other: TrainState
+) -> TrainState:
+  """Returns `one` where the condition holds, else `other`; its step anyway."""
+  step = one.step
+  # Otherwise the choice is fused with the update, which may then round
+  # differently.
+  one = jax.lax.optimization_barrier(one.replace(step=None))
+  chosen = jax.tree.map(
+    lambda a, b: jnp.where(condition, a, b), one, other.replace(step=None)
+  )
+  return chosen.replace(step=step)
 
 
 def _norm(tree: Any) -> jax.Array:

@@ -4,14 +4,16 @@ import os
 import pathlib
 from typing import NamedTuple
 
+import ml_collections
+
 from moda_jax.models.backbone import Backbone
 from moda_jax.training.backbone_file import find_backbone
-from moda_jax.training.checkpoints import guess_inputs, load_state
 from moda_jax.training.devices import check_devices
 from moda_jax.training.evaluation import ACCURACY
-from moda_jax.training.model import Model
+from moda_jax.training.model import Inputs, Model
 from moda_jax.training.recorded import read_recorded
 from moda_jax.training.run_folder import read_metrics
+from moda_jax.training.saved_states import load_state
 from moda_jax.training.train_step import TrainState
 
 
@@ -57,8 +59,31 @@ def load_trained(workdir: str | os.PathLike) -> Trained:
   check_devices()
   recorded = read_recorded(workdir)
   state = load_state(workdir)
-  inputs = recorded.inputs or guess_inputs(
+  inputs = recorded.inputs or _guess_inputs(
     state, recorded.config, recorded.origins
   )
   model = Model(recorded.config, inputs)
   return Trained(pathlib.Path(workdir), model, state)
+
+
+def _guess_inputs(
+  state: TrainState,
+  config: ml_collections.ConfigDict,
+  origins: dict[str, str],
+) -> Inputs:
+  """Returns what a run of version 0.1 takes, which did not record it.
+
+  The number of classes is that of the logits, and the classes are called by
+  their numbers; inputs are images of the config's size, or else 32 × 32.
+  """
+  classifier, extractor = state.params['classifier'], state.params['extractor']
+  layers = [name for name in classifier if name.startswith('Dense')]
+  last = max(layers, key=lambda name: int(name.rpartition('_')[2]))
+  classes = classifier[last]['bias'].shape[-1]
+  shape: tuple[int, ...] = (config.data.image_size or 32,) * 2 + (3,)
+  if 'Dense_0' in extractor:
+    shape = (extractor['Dense_0']['kernel'].shape[-2],)
+  variant = origins.get('weights', '').partition(',')[0]
+  if config.network.name == 'resnet50':
+    variant = variant or 'torchvision'
+  return Inputs(shape, tuple(str(i) for i in range(classes)), variant)

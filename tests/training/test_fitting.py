@@ -148,7 +148,7 @@ def test_a_run_is_saved_by_time_too(tmp_path, monkeypatch):
   run.log_every, run.eval_every, run.checkpoint_every = 1, 100, 100
   saved = []
 
-  def save(self, state, step):
+  def save(self, state, step, unlogged):
     saved.append(step)
 
   monkeypatch.setattr('moda_jax.training.run_folder.RunFolder.save', save)

@@ -1,5 +1,6 @@
 """Ctrl-C while the main thread is busy outside Python."""
 
+import signal
 import subprocess
 import sys
 
@@ -24,9 +25,39 @@ with catch_signals() as stop:
 """
 
 
-def call(**values):
+# What a command does before and after training.
+COMMAND = """
+import os, signal, threading, time
+from moda_jax import cli
+
+def main():
+  threading.Timer(0.2, os.kill, (os.getpid(), signal.{name})).start()
+  try:
+    time.sleep(60)
+  finally:
+    print('tidied up', flush=True)
+
+cli.end_by_message(main)
+"""
+
+COPY = """
+import os, signal, time
+from moda_jax import cli
+
+def main():
+  child = os.fork()
+  if not child:
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(60)
+  print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+cli.end_by_message(main)
+"""
+
+
+def call(script=SCRIPT, **values):
   return subprocess.run(
-    [sys.executable, '-c', SCRIPT.format(**values)],
+    [sys.executable, '-c', script.format(**values)],
     capture_output=True,
     text=True,
     timeout=600,
@@ -34,10 +65,13 @@ def call(**values):
   )
 
 
-def test_the_second_signal_leaves_at_once():
-  result = call(signals=2, name='SIGINT', rounds=2**31 - 1)  # some minutes
-  assert result.returncode == 130, result.stderr
-  assert 'SIGINT: saving and leaving after the step' in result.stdout
+@pytest.mark.parametrize(
+  ('name', 'status'), [('SIGINT', 130), ('SIGTERM', 143)]
+)
+def test_the_second_signal_leaves_at_once(name, status):
+  result = call(signals=2, name=name, rounds=2**31 - 1)  # some minutes
+  assert result.returncode == status, result.stderr
+  assert f'{name}: saving and leaving after the step' in result.stdout
   assert result.stderr == 'left at once; the last checkpoint is kept\n'
 
 
@@ -48,3 +82,19 @@ def test_the_first_signal_lets_what_is_under_way_end(name):
   acknowledged, end = result.stdout.splitlines()
   assert f'{name}: saving and leaving' in acknowledged
   assert end == 'stopping'
+
+
+@pytest.mark.parametrize(
+  ('name', 'message', 'status'),
+  [('SIGINT', 'interrupted\n', 130), ('SIGTERM', 'terminated\n', 143)],
+)
+def test_a_command_that_does_not_train_ends_by_a_message(name, message, status):
+  result = call(COMMAND, name=name)
+  assert (result.returncode, result.stderr) == (status, message)
+  assert result.stdout == 'tidied up\n'
+
+
+def test_a_copy_of_the_process_ends_by_sigterm_as_ever():
+  result = call(COPY)
+  assert (result.returncode, result.stderr) == (0, '')
+  assert result.stdout == f'{-signal.SIGTERM}\n'

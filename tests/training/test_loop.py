@@ -136,7 +136,7 @@ def test_a_finished_run_is_not_trained_again(whole):
 
 
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_saves_and_leaves(number, whole, tmp_path, monkeypatch):
+def test_a_signal_saves_and_leaves(number, tmp_path, monkeypatch):
   original = Experiment.make_batches
 
   def make_batches(self, start):
@@ -152,7 +152,6 @@ def test_a_signal_saves_and_leaves(number, whole, tmp_path, monkeypatch):
       run(tmp_path)
   assert (tmp_path / 'checkpoints' / '3').is_dir()
   assert signal.getsignal(number) is handler
-  assert_same_state(run(tmp_path), whole[0])
 
 
 def test_another_config_is_refused_and_nothing_is_lost(whole):
