@@ -144,8 +144,9 @@ def describe(result: dict[str, Any]) -> list[str]:
     *lines,
     '',
     f'500 × 400 pixels brought to {_SIZE} × {_SIZE}; streamed reaches '
-    f'{ratio} % of decoding alone, without resizing. Listing them, with a fingerprint, takes '
-    f'{result["listed_seconds"]:.1f} s; the process grows by '
+    f'{ratio} % of decoding alone, without resizing. Listing '
+    f'them, with a fingerprint, takes {result["listed_seconds"]:.1f} s; the '
+    'process grows by '
     f'{result["grown"]:.2f} GB at most while it reads them.',
     '',
   ]
