@@ -6,11 +6,13 @@ adapts from the five other domains to clipart with the networks and values of
 `office31.py`, which are the paper's for photographs; the paper has no figures
 on DomainNet, and none were measured here. TFDS downloads and prepares it:
 
-  python -c 'import tensorflow_datasets as tfds; tfds.load("domainnet/clipart")'
+  python -c 'import tensorflow_datasets as tfds; tfds.builder(
+    "domainnet/clipart", file_format="array_record").download_and_prepare()'
 
-and likewise infograph, painting, quickdraw, real and sketch. Images are held in
-memory, 49 KB each at 128 × 128: samples=20000 draws that many per domain, but
-all are read.
+and likewise infograph, painting, quickdraw, real and sketch. As ArrayRecord the
+pictures stay on disk and are read when they are needed, unless they fit into
+half of the memory that is free, 49 KB each at 128 × 128 (`memory=yes|no`
+chooses). Prepared in TFDS's usual format they are always held in memory.
 """
 
 import ml_collections

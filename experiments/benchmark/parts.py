@@ -16,6 +16,7 @@ from experiments.benchmark import (
   seeds,
   settings,
   startup,
+  streaming,
   views,
 )
 from experiments.benchmark.options import Options
@@ -62,6 +63,7 @@ PARTS = {
   'growth': Part(growth.measure, growth.describe),
   'pipeline': Part(pipeline.measure, pipeline.describe),
   'views': Part(views.measure, views.describe),
+  'streaming': Part(streaming.measure, streaming.describe),
   'seeds': Part(seeds.measure, seeds.describe),
   'run_costs': Part(run_costs.measure, run_costs.describe),
   'startup': Part(startup.measure, startup.describe),

@@ -4,6 +4,7 @@ A batch is `{'source': {'weak': [M, B, …], 'label': [M, B]}, 'target': {view:
 [B, …]}}` with what the `BatchSpec` declares and nothing else.
 """
 
+import functools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -16,13 +17,17 @@ import tensorflow as tf
 from moda_jax.config import read_section
 from moda_jax.data import permutations, seeds
 from moda_jax.data.domains import Domain, Domains
+from moda_jax.data.memory import as_tensor
 from moda_jax.data.options import ViewOptions
 from moda_jax.data.spec import BatchSpec
+from moda_jax.data.streamed import StreamedPictures
 from moda_jax.data.views import Views, check_views
+from moda_jax.errors import UserError
 
 _MADE_AHEAD = 4  # batches, beside those on their way to the device
 Batch = dict[str, dict[str, Any]]
 BatchFn = Callable[[tf.Tensor], Batch]
+_faults: list[UserError] = []  # of pictures that are read step by step
 _GatherFn = Callable[[tf.Tensor], tf.Tensor]
 
 
@@ -141,8 +146,10 @@ def _draw_views(views: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
 
 def _make_gather_fn(inputs: Any) -> _GatherFn:
   """Returns a function from indices to inputs; makes sparse rows dense."""
+  if isinstance(inputs, StreamedPictures):
+    return functools.partial(_read_pictures, inputs)
   if not scipy.sparse.issparse(inputs):
-    held = tf.constant(inputs)
+    held = as_tensor(inputs)
     return lambda places: tf.gather(held, places)
   splits = tf.constant(inputs.indptr, tf.int64)
   columns = tf.constant(inputs.indices, tf.int64)
@@ -161,6 +168,20 @@ def _make_gather_fn(inputs: Any) -> _GatherFn:
   return gather
 
 
+def _read_pictures(pictures: StreamedPictures, places: tf.Tensor) -> tf.Tensor:
+  """Reads pictures; a fault goes to `make_batches`, which TensorFlow hides."""
+
+  def read(places: np.ndarray) -> np.ndarray:
+    try:
+      return pictures.read(places.tolist())
+    except UserError as error:
+      _faults.append(error)
+      raise
+
+  made = tf.numpy_function(read, [places], tf.uint8)
+  return tf.ensure_shape(made, (places.shape[0], *pictures.shape[1:]))
+
+
 def make_batches(batch_fn: BatchFn, start: int, stop: int) -> Iterator[Batch]:
   """Yields the NumPy batches of steps `start` to `stop` − 1, made ahead."""
   options = tf.data.Options()
@@ -170,7 +191,12 @@ def make_batches(batch_fn: BatchFn, start: int, stop: int) -> Iterator[Batch]:
   dataset = dataset.map(
     batch_fn, num_parallel_calls=os.cpu_count(), deterministic=True
   )
-  return dataset.prefetch(_MADE_AHEAD).as_numpy_iterator()
+  try:
+    yield from dataset.prefetch(_MADE_AHEAD).as_numpy_iterator()
+  except tf.errors.OpError:
+    if _faults:
+      raise _faults.pop() from None
+    raise
 
 
 def epoch_steps(domains: Domains, spec: BatchSpec, batch_size: int) -> int:

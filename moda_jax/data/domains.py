@@ -1,4 +1,4 @@
-"""Domains: what an experiment reads, in memory."""
+"""Domains: what an experiment reads, in memory or on disk."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -6,17 +6,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from moda_jax.data.rows import take_rows
+from moda_jax.data.streamed import StreamedPictures
 
 _ROWS = 2_000  # of a domain, to take means of
 
 
 class Domain(NamedTuple):
-  """The examples of one domain, in memory.
+  """The examples of one domain.
 
   Attributes:
     name: as in the config.
     origin: the TFDS name, folder or file that they come from.
-    inputs: `[N, …]`, images as uint8, or a sparse matrix `[N, F]`.
+    inputs: `[N, …]`, images as uint8, in memory or streamed, or a sparse
+      matrix `[N, F]`.
     labels: `[N]` int32; None where they are not known.
     classes: the class names.
     examples: a name for each example, where it has one, such as its file's.
@@ -51,8 +53,10 @@ class Domain(NamedTuple):
 
   def take(self, chosen: np.ndarray) -> 'Domain':
     """Returns the examples at these indices, in this order."""
+    streamed = isinstance(self.inputs, StreamedPictures)
+    inputs = self.inputs.select if streamed else self.inputs.__getitem__
     return self._replace(
-      inputs=self.inputs[chosen],
+      inputs=inputs(chosen),
       views=None if self.views is None else self.views[chosen],
       labels=None if self.labels is None else self.labels[chosen],
       examples=tuple(self.examples[i] for i in chosen) if self.examples else (),

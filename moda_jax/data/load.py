@@ -7,13 +7,10 @@ import ml_collections
 import numpy as np
 
 from moda_jax.data import features, seeds
-from moda_jax.data.domains import Domain, Domains, map_domains
+from moda_jax.data.domains import Domain, Domains
 from moda_jax.data.fingerprints import fingerprint
-from moda_jax.data.read_files import (
-  FILE_READERS,
-  read_pictures,
-  skip_unreadable,
-)
+from moda_jax.data.memory import hold_or_stream
+from moda_jax.data.read_files import FILE_READERS, skip_unreadable
 from moda_jax.data.read_tfds import read_tfds
 from moda_jax.errors import UserError
 
@@ -38,14 +35,11 @@ def load_for_each(
     configs: one for each run.
     whole: the whole domains, see `open_domains`.
   """
-  config = configs[0]
-  whole = map_domains(
-    whole,
-    lambda domain: read_pictures(domain, config.data.image_size),
-  )
-  drawn = [draw(whole, c) for c in configs]
+  data = configs[0].data
+  drawn = [draw(whole, config) for config in configs]
   _log_sizes(drawn[0])
-  return [features.prepare_inputs(domains, config.data) for domains in drawn]
+  drawn = hold_or_stream(drawn, data)
+  return [features.prepare_inputs(domains, data) for domains in drawn]
 
 
 def open_domains(config: ml_collections.ConfigDict) -> Domains:

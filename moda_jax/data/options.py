@@ -29,6 +29,8 @@ class DataOptions:
       weights sparse counts of words.
     skip_unreadable: whether pictures in folders that cannot be read are left
       out and listed in the log, rather than refused.
+    memory: whether pictures are held in memory ('yes'), read from disk at
+      every step ('no'), or held if they fit into half of what is free.
     batch_size: examples of each domain in a mini-batch.
   """
 
@@ -43,6 +45,7 @@ class DataOptions:
   image_size: int = option(0, least=FIT)
   features: str = option('counts', choices=('counts', 'tfidf'))
   skip_unreadable: bool = option(False)
+  memory: str = option('auto', choices=('auto', 'yes', 'no'))
   batch_size: int = option(8, least=1)
 
   def __post_init__(self):

@@ -24,7 +24,7 @@ class Pictures(Protocol):
     """Returns what tells each picture from others, without decoding it."""
     ...
 
-  def read(self, places: range, size: int) -> np.ndarray:
+  def read(self, places: Sequence[int], size: int) -> np.ndarray:
     """Returns pictures as bytes `[n, size, size, 3]`."""
     ...
 
@@ -70,9 +70,15 @@ class UnsizedPictures(abc.ABC):
     """See `Pictures`."""
     return _in_threads(self._digest, places)
 
-  def read(self, places: range, size: int) -> np.ndarray:
+  def read(self, places: Sequence[int], size: int) -> np.ndarray:
     """See `Pictures`; raises one error that names all unreadable ones."""
-    made = _in_threads(lambda i: self._read(i, size), places)
+    return self._stack(_in_threads(lambda i: self._read(i, size), places))
+
+  def read_in_turn(self, places: Iterable[int], size: int) -> np.ndarray:
+    """Returns the same as `read`, without threads of its own."""
+    return self._stack([self._read(i, size) for i in places])
+
+  def _stack(self, made: list[Any]) -> np.ndarray:
     errors = [result for result in made if isinstance(result, UserError)]
     images.refuse_unreadable(
       errors,
@@ -124,6 +130,10 @@ class PictureFiles(UnsizedPictures):
     some = PictureFiles([self.files[i] for i in places], self.root)
     some._digests = self._digests
     return some
+
+  def lengths(self) -> list[int]:
+    """Returns how many bytes every file has; −1 where it is not there."""
+    return [_length(file) for file in self.files]
 
   def _digest(self, place: int) -> bytes:
     """Files of the same content are the same picture."""
@@ -181,7 +191,7 @@ class ArrayPictures:
     """See `Pictures`."""
     return [_digest_array(self._images[i]) for i in places]
 
-  def read(self, places: range, size: int) -> np.ndarray:
+  def read(self, places: Sequence[int], size: int) -> np.ndarray:
     """See `Pictures`."""
     return np.stack([resize(self._images[i], size) for i in places])
 
@@ -198,6 +208,13 @@ def read_picture(
   """Reads one picture, upright, `[H, W, 3]` bytes; errors call it `name`."""
   picture = images.decode(images.read_file(path, name), str(name or path))
   return np.asarray(images.to_rgb(images.turn_upright(picture)))
+
+
+def _length(file: pathlib.Path) -> int:
+  try:
+    return file.stat().st_size
+  except OSError:
+    return -1
 
 
 def _digest_array(image: np.ndarray) -> bytes:

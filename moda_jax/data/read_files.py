@@ -56,7 +56,7 @@ def _named(
 def open_folder(name: str, path: str) -> Domain:
   """Lists `<path>/<class>/*`, or pictures without classes in `<path>` itself.
 
-  The domain's inputs are `PictureFiles`, which `read_pictures` reads.
+  The domain's inputs are `PictureFiles`, not read yet.
 
   Args:
     name: the domain's name.
@@ -131,24 +131,6 @@ def _list_pictures(folder: pathlib.Path) -> list[pathlib.Path]:
   if not pictures:
     _log.warning('%s holds no pictures: no class', folder)
   return pictures
-
-
-def read_pictures(domain: Domain, image_size: int) -> Domain:
-  """Returns the domain with pictures in files read, at this size.
-
-  They may be of any size, format and mode, and are turned as their EXIF
-  orientation says. Other domains come as they are.
-  """
-  pictures = domain.inputs
-  if not isinstance(pictures, UnsizedPictures):
-    return domain
-  if not image_size:
-    raise UserError(
-      f"config.data.image_size = 0: the pictures of '{domain.name}' may be of "
-      'any size; set the one to bring them to.'
-    )
-  read = pictures.read(range(len(pictures)), image_size)
-  return domain._replace(inputs=read)
 
 
 def skip_unreadable(domain: Domain) -> Domain:

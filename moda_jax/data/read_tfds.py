@@ -14,6 +14,10 @@ import tensorflow_datasets as tfds
 
 from moda_jax.data.domains import Domain
 from moda_jax.data.images import MNIST_SIZE, pad_mnist, resize, to_rgb
+from moda_jax.data.recorded_pictures import (
+  RecordedPictures,
+  has_random_access,
+)
 from moda_jax.datasets import preparation
 from moda_jax.errors import UserError
 
@@ -26,8 +30,9 @@ def read_tfds(
 ) -> Domain:
   """Reads a split of the first of the domain's data sets that is prepared.
 
-  Images come as they are; those of a data set whose images differ in size are
-  brought to `data.image_size`. Sparse features come as a sparse matrix.
+  Images come as they are. Those of a data set whose images differ in size are
+  brought to `data.image_size`, or not read yet if it was prepared as
+  ArrayRecord. Sparse features come as a sparse matrix.
   """
   builder = prepared_builder(config, name)
   with _damage_is_user_error(builder, config.experiment):
@@ -50,12 +55,14 @@ def _read_split(
     )
   if 'indices' in features:
     inputs, labels = _read_sparse(builder, split)
+  elif None in features['image'].shape[:2] and has_random_access(builder):
+    inputs = RecordedPictures(builder, split)
+    labels = inputs.read_labels()
   elif None in features['image'].shape[:2]:
     inputs, labels = _read_one_by_one(builder, split, image_size)
   else:
-    loaded = builder.as_dataset(split=split, batch_size=-1)
-    inputs = to_rgb(pad_mnist(loaded['image'].numpy()))
-    labels = loaded['label'].numpy()
+    images, labels = _read_at_once(builder, split)
+    inputs = to_rgb(pad_mnist(images))
   return Domain(
     name=name,
     origin=builder.info.full_name,
@@ -110,6 +117,17 @@ def _read_sparse(
     shape=(len(sizes), builder.info.metadata['features']),
   )
   return matrix, np.concatenate([b['label'] for b in batches])
+
+
+def _read_at_once(
+  builder: tfds.core.DatasetBuilder, split: str
+) -> tuple[np.ndarray, np.ndarray]:
+  if has_random_access(builder):  # which as_dataset does not read
+    examples = list(builder.as_data_source(split=split))
+    columns = [[e[key] for e in examples] for key in ('image', 'label')]
+    return np.stack(columns[0]), np.asarray(columns[1])
+  loaded = builder.as_dataset(split=split, batch_size=-1)
+  return loaded['image'].numpy(), loaded['label'].numpy()
 
 
 def _read_one_by_one(

@@ -12,6 +12,7 @@ from moda_jax.data import batches
 from moda_jax.data.classes import match_classes
 from moda_jax.data.domains import Domains, some_rows
 from moda_jax.data.load import hold_out, load_for_each, open_domains
+from moda_jax.data.memory import hold_once
 from moda_jax.errors import UserError
 from moda_jax.files.caches import open_cache
 from moda_jax.models.backbone import Backbone
@@ -204,7 +205,7 @@ def _load(
       hold_out(domains, config.run.seed)
       for domains, config in zip(loaded, configs, strict=True)
     ]
-  return [match_classes(domains) for domains in loaded]
+  return hold_once([match_classes(domains) for domains in loaded])
 
 
 def _warn_of_target_labels(

@@ -7,13 +7,15 @@ from PIL import Image
 
 from moda_jax.data import read_files
 from moda_jax.data.pictures import PictureFiles
+from moda_jax.data.streamed import StreamedPictures
 from moda_jax.errors import UserError
 
 RNG = np.random.default_rng(0)
 
 
 def read_folder(path, size):
-  return read_files.read_pictures(read_files.open_folder('d', path), size)
+  domain = read_files.open_folder('d', path)
+  return domain._replace(inputs=StreamedPictures(domain.inputs, size)[:])
 
 
 def write(path, mode='RGB', size=(40, 30)):
