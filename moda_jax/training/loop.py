@@ -1,21 +1,27 @@
 """The one training loop, for every method and every experiment."""
 
 import contextlib
+import hashlib
 import logging
 import os
 import pathlib
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import ml_collections
 
 from moda_jax.data.domains import Domains
-from moda_jax.errors import Interrupted, NonFiniteError, UserError
-from moda_jax.training import display, options
+from moda_jax.errors import (
+  Interrupted,
+  NonFiniteError,
+  ProcessLost,
+  UserError,
+)
+from moda_jax.training import devices as devices_lib
+from moda_jax.training import display, options, processes
 from moda_jax.training.backbone_file import keep_backbone
 from moda_jax.training.compilation_cache import use_compilation_cache
-from moda_jax.training.devices import describe_devices
 from moda_jax.training.evaluation import ACCURACY
 from moda_jax.training.experiment import Experiment
 from moda_jax.training.interruption import catch_signals
@@ -26,7 +32,11 @@ from moda_jax.training.outcome import (
   summarise,
 )
 from moda_jax.training.progress import MetricsBuffer, Progress
-from moda_jax.training.recorded import as_folder, to_record
+from moda_jax.training.recorded import (
+  as_folder,
+  describe_compared,
+  to_record,
+)
 from moda_jax.training.run_folder import RunFolder
 from moda_jax.training.train_step import TrainState
 
@@ -45,34 +55,71 @@ def train(
 ) -> Outcome:
   """Trains from the last checkpoint in `workdir` to the last step.
 
+  After `jax.distributed.initialize`, all processes must call this alike. They
+  train one run together; the first one writes its folder, which all must see.
+
   Args:
     config: see `moda_jax.training.options.base_config`.
     workdir: the run's folder; new, or of an earlier run of the same config.
     data: whole domains in memory, instead of those that the config names.
-    devices: how many to use; all of them by default.
+    devices: how many to use instead of `run.devices`.
     on_log: called with the experiment and the folder after every line of
-      metrics, such as `moda_jax.report.PageWriter()`.
+      metrics, such as `moda_jax.report.PageWriter()`, in the first process.
 
   Raises:
     UserError: the config, its data or the workdir cannot be used.
     NonFiniteError: training diverged; the last good checkpoint is kept.
     Interrupted: on SIGINT or SIGTERM, once everything is saved.
+    ProcessLost: another process of the run has ended.
   """
-  as_folder(workdir)  # before data is read
-  use_compilation_cache(options.check(config).run.compilation_cache)
-  experiment = Experiment(config, data, devices)
+  devices_lib.check_devices()  # before anything asks JAX
+  with processes.fail_together():
+    experiment = _prepare(config, workdir, data, devices)
   with (
     catch_signals() as stop,
-    contextlib.closing(open_folder(workdir, experiment)) as folder,
+    _closing(open_folder(workdir, experiment)) as folder,
   ):
-    if experiment.backbone is not None:
+    if experiment.backbone is not None and processes.is_first():
       keep_backbone(workdir, experiment.backbone)
     state = _run(experiment, folder, stop, on_log)
-    if stop.is_set():  # during the last evaluation or save
+    # During the last evaluation or save.
+    if processes.any_of_all(stop.is_set()):
       raise _interrupted(experiment.total_steps, experiment, folder)
+  state = devices_lib.bring_home(state)
   outcome = summarise(experiment, state, workdir)
   log_outcome(outcome)
   return outcome
+
+
+def _prepare(
+  config: ml_collections.ConfigDict,
+  workdir: str | os.PathLike,
+  data: Domains | None,
+  devices: int | None,
+) -> Experiment:
+  """Refuses what cannot be trained, as soon as can be."""
+  as_folder(workdir)
+  settings = options.check(config)
+  use_compilation_cache(settings.run.compilation_cache)
+  devices = devices_lib.choose_devices(
+    settings.data.batch_size, devices or settings.run.devices
+  )
+  return Experiment(config, data, devices)
+
+
+@contextlib.contextmanager
+def _closing(folder: RunFolder) -> Iterator[RunFolder]:
+  """Closes the folder at the end, unless that would wait for a lost process."""
+  lost = False
+  try:
+    with processes.notice_loss():
+      yield folder
+  except ProcessLost:
+    lost = True
+    raise
+  finally:
+    if not lost:
+      folder.close()
 
 
 def open_folder(
@@ -85,6 +132,8 @@ def open_folder(
     experiment.model.inputs,
     experiment.domains.fingerprints(),
   )
+  digest = hashlib.sha256(describe_compared(record).encode()).hexdigest()
+  processes.check_alike(digest, 'config or data')
   return RunFolder(workdir, record, experiment.depends_on_length)
 
 
@@ -117,9 +166,11 @@ def restore(
   """Returns a run in `workdir` and the state of its last checkpoint."""
   if not (as_folder(workdir) / 'config.json').exists():
     raise UserError(f"--workdir='{workdir}' does not hold a run.")
-  experiment = Experiment(config, data)
+  devices_lib.check_devices()  # before anything asks JAX
+  with processes.fail_together():
+    experiment = Experiment(config, data)
   with contextlib.closing(open_folder(workdir, experiment)) as folder:
-    state = folder.restore(experiment.initial_state)
+    state = folder.restore(_first_state(experiment))
   if int(state.step) == 0:
     raise UserError(f"--workdir='{workdir}' does not hold a checkpoint yet.")
   return experiment, state
@@ -132,7 +183,7 @@ def _run(
   on_log: OnLog | None,
 ) -> TrainState:
   total = experiment.total_steps
-  state = folder.restore(experiment.initial_state)
+  state = folder.restore(_first_state(experiment))
   start = int(state.step)
   _refuse_shorter(start, experiment, folder)
   folder.write_record()
@@ -142,6 +193,10 @@ def _run(
     images = experiment.images_per_step
     progress = Progress(experiment.method, start, total, images, bar)
     return _take_steps(experiment, folder, state, progress, stop, on_log)
+
+
+def _first_state(experiment: Experiment) -> TrainState:
+  return devices_lib.replicate(experiment.initial_state, experiment.devices)
 
 
 def _refuse_shorter(
@@ -163,7 +218,7 @@ def _announce(experiment: Experiment, start: int) -> None:
   _log.info(
     'training on %s from step %d to %d: %.1f epochs of %d steps, %d examples '
     'in each step',
-    describe_devices(experiment.devices),
+    devices_lib.describe_devices(experiment.devices),
     start,
     total,
     (total - start) / epoch,
@@ -184,15 +239,18 @@ def _take_steps(
   run, total = experiment.config.run, experiment.total_steps
   start, buffer = int(state.step), MetricsBuffer()
   saved = time.monotonic()
+  agreement = processes.Agreement(experiment.devices)
   for step, batch in enumerate(experiment.make_batches(start), start + 1):
     state, metrics = experiment.train_step(state, batch)
     buffer.add(step, metrics)
-    stopping = stop.is_set()  # looked at once: it may be set at any moment
+    late = 0 < 60 * run.checkpoint_minutes < time.monotonic() - saved
+    # Looked at once: it may be set at any moment.
+    stopping, late = agreement.ask(stop.is_set(), late)
     evaluating = step % run.eval_every == 0 or step == total
     saving = step % run.checkpoint_every == 0 or step == total or stopping
     # At a line of metrics, so that the lines do not depend on the clock.
     if step % run.log_every == 0:
-      saving |= 0 < 60 * run.checkpoint_minutes < time.monotonic() - saved
+      saving |= late
     logging_now = step % run.log_every == 0 or evaluating or saving
     progress.advance(step, metrics, reported=logging_now)
     # Nothing is saved that was not seen to be finite.
@@ -204,12 +262,13 @@ def _take_steps(
         averages |= experiment.evaluator.accuracies(state)
       progress.report(step, averages)
       folder.write_metrics(step, averages)
-      if on_log is not None and step < total:
+      if on_log is not None and step < total and processes.is_first():
         on_log(experiment, folder.path)
       progress.resume()
     if saving:
       folder.save(state, step)
       saved = time.monotonic()
+      agreement.forget()
     if stopping:
       raise _interrupted(step, experiment, folder)
   return state

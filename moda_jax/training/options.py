@@ -33,6 +33,8 @@ class RunOptions:
     keep_checkpoints: how many of the last ones are kept.
     eval_batch_size: examples at a time when evaluating and predicting, at
       most: of images as many as 512 of 32 × 32 have pixels.
+    devices: how many devices share a batch in training, over all processes;
+      0 takes as many as divide it.
     compilation_cache: the folder that compiled programs are kept in for the
       next start: 'auto' is one in the user's cache folder, 'off' keeps none.
   """
@@ -47,6 +49,7 @@ class RunOptions:
   checkpoint_minutes: float = option(10.0, least=0)
   keep_checkpoints: int = option(2, least=1)
   eval_batch_size: int = option(500, least=1)
+  devices: int = option(0, least=0)
   compilation_cache: str = option('auto')
 
   def __post_init__(self):

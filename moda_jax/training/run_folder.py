@@ -10,6 +10,7 @@ from clu import metric_writers
 
 from moda_jax.errors import UserError
 from moda_jax.files.atomic import write_whole
+from moda_jax.training import processes
 from moda_jax.training.checkpoints import Checkpoints
 from moda_jax.training.recorded import as_folder, find_differences
 from moda_jax.training.train_step import TrainState
@@ -42,7 +43,12 @@ class RunFolder:
     self.path = as_folder(path).absolute()
     self._record = record
     self._metrics_path = self.path / _METRICS
-    self._claim(record, depends_on_length)
+    self._is_written_here = processes.is_first()
+    with processes.fail_together():
+      if self._is_written_here:
+        self._claim(record, depends_on_length)
+    with processes.fail_together():
+      self._check_shared()
     # Made when there is something to write.
     self._events: metric_writers.AsyncWriter | None = None
     kept = record.get('run', {}).get('keep_checkpoints', 2)
@@ -79,8 +85,18 @@ class RunFolder:
         + f"\nTo train this one beside it: --workdir='{_find_free(self.path)}'."
       )
 
+  def _check_shared(self) -> None:
+    """Refuses a folder that the process which has made it sees alone."""
+    if not (self.path / 'config.json').exists():
+      raise UserError(
+        f"--workdir='{self.path}' is not what the first process has made: it "
+        'must be in a place that all processes share.'
+      )
+
   def write_record(self) -> None:
     """Records what the run is now: an extended one has another length."""
+    if not self._is_written_here:
+      return
     with write_whole(self.path / 'config.json') as file:
       file.write(json.dumps(self._record, indent=2) + '\n')
 
@@ -97,6 +113,8 @@ class RunFolder:
 
   def write_metrics(self, step: int, metrics: dict[str, float]) -> None:
     """Appends a line to `metrics.jsonl` and to the TensorBoard events."""
+    if not self._is_written_here:
+      return
     with self._metrics_path.open('a') as file:
       file.write(json.dumps({'step': step, **metrics}) + '\n')
     if self._events is None:
@@ -115,6 +133,8 @@ class RunFolder:
     Without a checkpoint, which may have been deleted, nothing of it is left:
     then the file is kept under another name.
     """
+    if not self._is_written_here:
+      return
     lines = self.read_metrics()
     if lines and not step:
       aside = _find_free(self.path / 'metrics', '.jsonl')
