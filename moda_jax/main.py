@@ -10,8 +10,13 @@ experiments.search has chosen. Any value can be set by a flag with its full name
 too, such as --config.objective.mu_s=0.4. --from=RUN goes on from another run's
 last checkpoint with other values. Ctrl-C saves and leaves with status 130,
 SIGTERM with 143.
+
+Several processes train one run together if each gets this command, with a
+workdir that all see, and --distributed (TPU pods, SLURM, Open MPI) or
+--coordinator=HOST:PORT --processes=N --process=K, K from 0 to N − 1.
 """
 
+import ml_collections
 from absl import flags
 from ml_collections import config_flags
 
@@ -36,10 +41,18 @@ _FROM = flags.DEFINE_string(
 _LIST = flags.DEFINE_bool(
   'list', False, 'list configs, methods, networks and optimizers'
 )
+_DISTRIBUTED = flags.DEFINE_bool(
+  'distributed', False, 'join the processes that JAX finds in the cluster'
+)
+_COORDINATOR = flags.DEFINE_string(
+  'coordinator', None, 'HOST:PORT of the first of several processes'
+)
+_PROCESSES = flags.DEFINE_integer('processes', None, 'how many there are')
+_PROCESS = flags.DEFINE_integer('process', None, 'which one this is, from 0')
 
 
 def main() -> None:
-  """Runs the mode."""
+  """Runs the mode, in one process or as one of several."""
   if _LIST.value:
     from moda_jax import listing
 
@@ -49,21 +62,34 @@ def main() -> None:
   if config is None or workdir is None:
     missing = 'config' if config is None else 'workdir'
     raise UserError(f'--{missing} must be given; see --help.')
+  where = (_COORDINATOR.value, _PROCESSES.value, _PROCESS.value)
+  if not _DISTRIBUTED.value and where == (None, None, None):
+    _run(config, workdir)
+    return
   # The heavy imports wait until the flags are known to be good.
+  from moda_jax.training.processes import Joined
+
+  with Joined(*where):
+    cli.end_by_message(lambda: _run(config, workdir))
+
+
+def _run(config: ml_collections.ConfigDict, workdir: str) -> None:
   from moda_jax import report
-  from moda_jax.training import loop, predictions
+  from moda_jax.training import loop, predictions, processes
 
   if _MODE.value == 'evaluate':
     loop.evaluate(config, workdir)
     return
   if _MODE.value == 'predict':
     path = predictions.write_predictions(config, workdir)
-    print(f'predictions: {path}')
+    if processes.is_first():
+      print(f'predictions: {path}')
     return
   writer = report.PageWriter()
   outcome = loop.train(config, workdir, on_log=writer, start_from=_FROM.value)
-  page = report.write_run_page(outcome, workdir)
-  print(f'report: {page}')
+  if processes.is_first():
+    page = report.write_run_page(outcome, workdir)
+    print(f'report: {page}')
 
 
 if __name__ == '__main__':

@@ -7,7 +7,7 @@ A batch is `{'source': {'weak': [M, B, …], 'label': [M, B]}, 'target': {view:
 import functools
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import ml_collections
 import numpy as np
@@ -19,22 +19,29 @@ from moda_jax.data import permutations, seeds
 from moda_jax.data.domains import Domain, Domains
 from moda_jax.data.memory import as_tensor
 from moda_jax.data.options import ViewOptions
-from moda_jax.data.spec import BatchSpec
+from moda_jax.data.parts import draw_rows, take_part
+from moda_jax.data.spec import BatchSpec, Part
 from moda_jax.data.streamed import StreamedPictures
 from moda_jax.data.views import Views, check_views
 from moda_jax.errors import UserError
 
 _MADE_AHEAD = 4  # batches, beside those on their way to the device
 Batch = dict[str, dict[str, Any]]
-BatchFn = Callable[[tf.Tensor], Batch]
 _faults: list[UserError] = []  # of pictures that are read step by step
 _GatherFn = Callable[[tf.Tensor], tf.Tensor]
+
+
+class BatchFn(Protocol):
+  """A function from a step (int64 scalar) to its batch, or to a part of it."""
+
+  def __call__(self, step: tf.Tensor, part: Part | None = None) -> Batch:
+    """Returns the rows of `part`, as they are in the whole batch."""
 
 
 def make_batch_fn(
   domains: Domains, spec: BatchSpec, config: ml_collections.ConfigDict
 ) -> BatchFn:
-  """Returns the function from a step (int64 scalar) to its batch."""
+  """Returns the function from a step to its batch."""
   return _make_batch_fn(domains, spec, config, _make_gather_fn)
 
 
@@ -66,8 +73,8 @@ def make_stacked_batch_fn(
     for own, config in zip(domains, configs, strict=True)
   ]
 
-  def batch_fn(step: tf.Tensor) -> Batch:
-    made = [own(step) for own in batch_fns]
+  def batch_fn(step: tf.Tensor, part: Part | None = None) -> Batch:
+    made = [own(step, part) for own in batch_fns]
     return tf.nest.map_structure(lambda *arrays: tf.stack(arrays), *made)
 
   return batch_fn
@@ -88,25 +95,25 @@ def _make_batch_fn(
   ]
   pick_target = _make_pick_fn(domains.target, config, make_gather_fn)
 
-  def batch_fn(step: tf.Tensor) -> Batch:
-    picked = [pick(step) for pick in pick_source]
+  def batch_fn(step: tf.Tensor, part: Part | None = None) -> Batch:
+    picked = [pick(step, part) for pick in pick_source]
     inputs = [x for x, _ in picked]
     source, target = {}, {}
     if picked:
       source['label'] = tf.stack([label for _, label in picked])
     if spec.has_target:
-      target_inputs, target_label = pick_target(step)
+      target_inputs, target_label = pick_target(step, part)
       if spec.target_labels:
         target['label'] = target_label
     if spec.target_views:
       inputs.append(target_inputs)
-    weak_views = views.weak(tf.stack(inputs), step)
+    weak_views = views.weak(tf.stack(inputs), step, part)
     if picked:
       source['weak'] = weak_views[: len(picked)]
     if 'weak' in spec.target_views:
       target['weak'] = weak_views[-1]
     if spec.has_strong_view:
-      target['strong'] = views.strong(weak_views[-1], step)
+      target['strong'] = views.strong(weak_views[-1], step, part)
     return {'source': source, 'target': target}
 
   return batch_fn
@@ -116,7 +123,7 @@ def _make_pick_fn(
   domain: Domain,
   config: ml_collections.ConfigDict,
   make_gather_fn: Callable[[Any], _GatherFn],
-) -> Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]:
+) -> Callable[[tf.Tensor, Part | None], tuple[tf.Tensor, tf.Tensor]]:
   seed = seeds.stream(config.run.seed, f'order of {domain.name}')
   unknown = np.full(domain.size, -1, np.int32)
   labels = tf.constant(unknown if domain.labels is None else domain.labels)
@@ -125,22 +132,31 @@ def _make_pick_fn(
   )
   view_seed = seeds.stream(config.run.seed, f'view of {domain.name}')
 
-  def pick(step: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+  def pick(step: tf.Tensor, part: Part | None) -> tuple[tf.Tensor, tf.Tensor]:
     indices = permutations.batch_indices(
       seed, step, config.data.batch_size, domain.size
     )
+    if part is not None:
+      indices = take_part(indices, part)
     inputs = gather(indices)
     if domain.views is not None:
-      inputs = _draw_views(inputs, seeds.fold_in(view_seed, step))
+      inputs = _draw_views(inputs, seeds.fold_in(view_seed, step), part)
     return inputs, tf.gather(labels, indices)
 
   return pick
 
 
-def _draw_views(views: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
+def _draw_views(
+  views: tf.Tensor, seed: tf.Tensor, part: Part | None
+) -> tf.Tensor:
   """Draws one of the views `[B, V, F]` of every example, `[B, F]`."""
-  size, count = tf.shape(views)[0], views.shape[1]
-  drawn = tf.random.stateless_uniform([size], seed, 0, count, tf.int32)
+
+  def draw(size: tf.Tensor) -> tf.Tensor:
+    return tf.random.stateless_uniform(
+      [size], seed, 0, views.shape[1], tf.int32
+    )
+
+  drawn = draw_rows(draw, tf.shape(views)[0], part)
   return tf.gather(views, drawn, batch_dims=1)
 
 
@@ -182,14 +198,18 @@ def _read_pictures(pictures: StreamedPictures, places: tf.Tensor) -> tf.Tensor:
   return tf.ensure_shape(made, (places.shape[0], *pictures.shape[1:]))
 
 
-def make_batches(batch_fn: BatchFn, start: int, stop: int) -> Iterator[Batch]:
+def make_batches(
+  batch_fn: BatchFn, start: int, stop: int, part: Part | None = None
+) -> Iterator[Batch]:
   """Yields the NumPy batches of steps `start` to `stop` − 1, made ahead."""
   options = tf.data.Options()
   # Its thread sleeps for up to a minute, and the end of a run waits for it.
   options.autotune.enabled = False
   dataset = tf.data.Dataset.range(start, stop).with_options(options)
   dataset = dataset.map(
-    batch_fn, num_parallel_calls=os.cpu_count(), deterministic=True
+    lambda step: batch_fn(step, part),
+    num_parallel_calls=os.cpu_count(),
+    deterministic=True,
   )
   try:
     yield from dataset.prefetch(_MADE_AHEAD).as_numpy_iterator()

@@ -12,6 +12,8 @@ import tensorflow as tf
 
 from moda_jax.data import geometry, operations
 from moda_jax.data.operations import OPERATIONS
+from moda_jax.data.parts import draw_rows
+from moda_jax.data.spec import Part
 from moda_jax.errors import UserError
 
 MAX_MAGNITUDE = 30
@@ -260,6 +262,7 @@ def randaugment(
   magnitude: int | tf.Tensor = 10,
   exclude: Collection[str] = (),
   cutout: str = 'first',
+  part: Part | None = None,
 ) -> tf.Tensor:
   """Returns the strong view: `n` random operations per image, and a cutout.
 
@@ -271,6 +274,7 @@ def randaugment(
       See `draw_magnitude`.
     exclude: operations not to draw.
     cutout: 'first', before the operations as in the paper, or 'last'.
+    part: what the images are of their mini-batch; all of it by default.
 
   Returns:
     [N, H, W, 3] uint8, equal to Pillow's for the same draws (see `draw`).
@@ -280,7 +284,9 @@ def randaugment(
   if cutout not in ('first', 'last'):
     raise UserError(f"cutout is {cutout!r}; it must be 'first' or 'last'")
   count, height, width, _ = geometry.shape_of(images)
-  draws = draw(seed, count, (height, width), n, exclude)
+  draws = draw_rows(
+    lambda rows: draw(seed, rows, (height, width), n, exclude), count, part
+  )
   picked = draws.operations * 2 + (1 - draws.signs) // 2
   if isinstance(height, int) and isinstance(width, int):
     settings = _settings_of_all_magnitudes(height, width)

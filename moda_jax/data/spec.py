@@ -1,4 +1,4 @@
-"""What a method needs in a batch."""
+"""What a method needs in a batch, and what of it a process makes."""
 
 from typing import NamedTuple
 
@@ -27,3 +27,17 @@ class BatchSpec(NamedTuple):
   def has_target(self) -> bool:
     """Whether anything of the target is in the batch."""
     return bool(self.target_views) or self.target_labels
+
+
+class Part(NamedTuple):
+  """The rows of every mini-batch that one process makes.
+
+  Attributes:
+    start: the first row.
+    stop: the row after the last one.
+    size: how many rows the whole mini-batch has.
+  """
+
+  start: int
+  stop: int
+  size: int

@@ -1,8 +1,8 @@
 """The weak and the strong view of images at a step, as a config says.
 
 A strong view is a function of `[N, H, W, 3]` bytes, a seed for the images, one
-for the mini-batch, and the options; `strong_view` adds one to `STRONG_VIEWS`
-under its name.
+for the mini-batch, the options, and what part of the mini-batch the images are;
+`strong_view` adds one to `STRONG_VIEWS` under its name.
 """
 
 from collections.abc import Callable
@@ -12,9 +12,12 @@ import tensorflow as tf
 from moda_jax.data import randaugment as randaugment_lib
 from moda_jax.data import seeds, weak
 from moda_jax.data.options import ViewOptions
+from moda_jax.data.spec import Part
 from moda_jax.errors import UserError
 
-StrongView = Callable[[tf.Tensor, tf.Tensor, tf.Tensor, ViewOptions], tf.Tensor]
+StrongView = Callable[
+  [tf.Tensor, tf.Tensor, tf.Tensor, ViewOptions, Part | None], tf.Tensor
+]
 STRONG_VIEWS: dict[str, StrongView] = {}
 
 
@@ -30,9 +33,10 @@ def none(
   seed: tf.Tensor,
   batch_seed: tf.Tensor,
   options: ViewOptions,
+  part: Part | None,
 ) -> tf.Tensor:
   """Leaves images as they are."""
-  del seed, batch_seed, options
+  del seed, batch_seed, options, part
   return images
 
 
@@ -42,6 +46,7 @@ def randaugment(
   seed: tf.Tensor,
   batch_seed: tf.Tensor,
   options: ViewOptions,
+  part: Part | None,
 ) -> tf.Tensor:
   """Applies RandAugment with one magnitude per mini-batch, and a cutout."""
   magnitude = randaugment_lib.draw_magnitude(
@@ -54,6 +59,7 @@ def randaugment(
     magnitude=magnitude,
     exclude=tuple(options.randaugment_exclude),
     cutout=options.cutout,
+    part=part,
   )
 
 
@@ -87,8 +93,16 @@ class Views:
     self._strong_seed = seeds.stream(seed, 'strong view')
     self._batch_seed = seeds.stream(seed, 'magnitude')
 
-  def weak(self, images: tf.Tensor, step: tf.Tensor) -> tf.Tensor:
-    """Returns the weak view of `[D, B, H, W, 3]`, one draw per image."""
+  def weak(
+    self, images: tf.Tensor, step: tf.Tensor, part: Part | None = None
+  ) -> tf.Tensor:
+    """Returns the weak view of `[D, B, H, W, 3]`, one draw per image.
+
+    Args:
+      images: of all domains.
+      step: of the mini-batch.
+      part: what part of the mini-batch they are; all of it by default.
+    """
     options = self._options
     distorted = self._augment_weak or options.weak_flip
     if not _are_images(images) or not distorted:
@@ -100,11 +114,14 @@ class Views:
       rotation=options.weak_rotation if self._augment_weak else 0.0,
       translation=options.weak_translation if self._augment_weak else 0.0,
       flip=options.weak_flip,
+      part=part,
     )
     return tf.reshape(view, shape)
 
-  def strong(self, images: tf.Tensor, step: tf.Tensor) -> tf.Tensor:
-    """Returns the strong view of `[B, H, W, 3]`.
+  def strong(
+    self, images: tf.Tensor, step: tf.Tensor, part: Part | None = None
+  ) -> tf.Tensor:
+    """Returns the strong view of `[B, H, W, 3]`; see `weak`.
 
     Features that are not images come as they are: for them the strong view is
     made within the network, see `Networks.dropout_range`.
@@ -116,6 +133,7 @@ class Views:
       seeds.fold_in(self._strong_seed, step),
       seeds.fold_in(self._batch_seed, step),
       self._options,
+      part,
     )
 
 

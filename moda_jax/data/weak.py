@@ -5,7 +5,9 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from moda_jax.data import geometry
+from moda_jax.data.parts import draw_rows
 from moda_jax.data.randaugment import check_images
+from moda_jax.data.spec import Part
 
 _SALT = 0x5EED_0003
 
@@ -61,6 +63,7 @@ def weak_view(
   rotation: float = 5.0,
   translation: float = 0.125,
   flip: bool = False,
+  part: Part | None = None,
 ) -> tf.Tensor:
   """Rotates and shifts each image at random, about its centre.
 
@@ -71,6 +74,7 @@ def weak_view(
     translation: largest shift as a part of the side, either way, rounded to
       whole pixels.
     flip: whether every other image, at random, is first flipped sideways.
+    part: what the images are of their mini-batches; all of them by default.
 
   Returns:
     [N, H, W, 3] uint8, equal to Pillow's `rotate(angle, translate=…)` for the
@@ -78,7 +82,11 @@ def weak_view(
   """
   images = check_images(images)
   count, height, width, _ = geometry.shape_of(images)
-  draws = draw_weak(seed, count, (height, width), rotation, translation)
+  draws = draw_rows(
+    lambda n: draw_weak(seed, n, (height, width), rotation, translation),
+    count,
+    part,
+  )
   matrix = geometry.rotation_matrix(
     draws.angle, draws.shift_x, draws.shift_y, (height, width)
   )

@@ -16,6 +16,7 @@ import absl.logging
 import orbax.checkpoint as ocp
 
 from moda_jax.errors import UserError
+from moda_jax.training import processes
 from moda_jax.training.checksums import sum_arrays, sum_json
 from moda_jax.training.saved_states import (
   FOLDER,
@@ -81,8 +82,11 @@ class Checkpoints:
       return read_state(self._workdir, step, state)
 
     saved, damaged = find_sound(self._workdir, read)
-    for step in damaged if saved and not self._reading else ():
-      self._set_aside(step)
+    if saved and damaged and not self._reading:
+      if processes.is_first():
+        for step in damaged:
+          self._set_aside(step)
+      processes.meet()
     return saved
 
   def _set_aside(self, step: int) -> None:

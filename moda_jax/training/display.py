@@ -10,6 +10,7 @@ from tqdm import tqdm
 from tqdm.contrib.logging import logging_redirect_tqdm
 
 from moda_jax import cli
+from moda_jax.training import processes
 
 _PACKAGE = 'moda_jax'
 
@@ -82,7 +83,7 @@ class Bar:
 @contextlib.contextmanager
 def open_bar(total: int) -> Iterator[Bar]:
   """Gives a bar that the log is written above of."""
-  bar = Bar(total, cli.is_watched())
+  bar = Bar(total, cli.is_watched() and processes.is_first())
   with contextlib.ExitStack() as stack:
     if bar.is_shown:
       stack.enter_context(logging_redirect_tqdm([logging.getLogger(_PACKAGE)]))

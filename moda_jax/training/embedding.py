@@ -10,6 +10,7 @@ import logging
 import pathlib
 import sys
 import time
+import uuid
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -185,8 +186,11 @@ def _save(embedding: Embedding, key: str, rows: np.ndarray) -> None:
     return
   path = embedding.cache / f'{key}.npy'
   try:
-    with write_whole(path, 'wb') as file:
+    # Several processes of a run compute the same features.
+    own = path.with_name(f'{path.name}.{uuid.uuid4().hex}')
+    with write_whole(own, 'wb') as file:
       np.save(file, rows)
+    own.replace(path)
   except OSError as error:
     raise UserError(
       f'Features cannot be kept in {embedding.cache}: {error}. Choose another '

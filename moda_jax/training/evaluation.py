@@ -11,7 +11,13 @@ import numpy as np
 from moda_jax.data.domains import Domains
 from moda_jax.data.rows import take_rows
 from moda_jax.objectives.method import Method
-from moda_jax.training.devices import compile_step, finish_in_turn
+from moda_jax.training.devices import (
+  compile_step,
+  finish_in_turn,
+  own_devices,
+  own_part,
+  put_on_devices,
+)
 from moda_jax.training.train_step import TrainState, as_float
 
 ACCURACY = 'target/accuracy'
@@ -42,6 +48,7 @@ class Evaluator:
     self._domains = domains
     self._devices = devices
     self._batch_size = -(-batch_size // devices) * devices
+    self._part = own_part(self._batch_size)
     self._count_step = compile_step(_make_count_fn(method), devices)
     self._observe_step = compile_step(_make_observe_fn(method), devices)
 
@@ -85,27 +92,28 @@ class Evaluator:
     if self.method.observe_sources is None:
       return state
     for i, batch in enumerate(self._source_batches()):
-      first = np.full(self._devices, i == 0) if self._devices > 1 else i == 0
+      own = own_devices(self._devices)
+      first = np.full(own, i == 0) if self._devices > 1 else i == 0
       batch['first'] = np.asarray(first)
+      batch = put_on_devices(batch, self._devices)
       state = state.replace(method_state=self._observe_step(state, batch))
     return state
 
-  def _test_batches(self) -> Iterator[dict[str, np.ndarray]]:
+  def _test_batches(self) -> Iterator[dict[str, jax.Array]]:
     test = self._domains.test
-    for start in range(0, test.size, self._batch_size):
-      chosen = slice(start, start + self._batch_size)
-      yield {
+    for chosen in self._slices(test.size):
+      batch = {
         'input': self._shape(take_rows(test.inputs, chosen)),
         'label': self._shape(test.known_labels[chosen]),
         'mask': self._shape(np.ones(len(test.known_labels[chosen]), bool)),
       }
+      yield put_on_devices(batch, self._devices)
 
   def _source_batches(self) -> Iterator[dict[str, Any]]:
     """Yields all source examples, the shorter sources padded: `[M, B, …]`."""
     sources = self._domains.sources
     axis = 0 if self._devices == 1 else 1
-    for start in range(0, max(s.size for s in sources), self._batch_size):
-      chosen = slice(start, start + self._batch_size)
+    for chosen in self._slices(max(s.size for s in sources)):
       parts = {
         'weak': [take_rows(s.inputs, chosen) for s in sources],
         'label': [s.known_labels[chosen] for s in sources],
@@ -118,13 +126,23 @@ class Evaluator:
         }
       }
 
+  def _slices(self, count: int) -> Iterator[slice]:
+    """Yields what this process takes of each batch of `count` examples."""
+    own = self._part
+    for start in range(0, count, self._batch_size):
+      if own is None:
+        yield slice(start, start + self._batch_size)
+      else:
+        yield slice(start + own.start, start + own.stop)
+
   def _shape(self, x: np.ndarray) -> np.ndarray:
     """Pads to the full batch and splits it over the devices."""
-    missing = self._batch_size - len(x)
+    own = own_devices(self._devices)
+    missing = self._batch_size // self._devices * own - len(x)
     x = np.pad(x, ((0, missing), *((0, 0),) * (x.ndim - 1)))
     if self._devices == 1:
       return x
-    return x.reshape(self._devices, -1, *x.shape[1:])
+    return x.reshape(own, -1, *x.shape[1:])
 
 
 def _make_count_fn(method: Method) -> Callable[..., jax.Array]:

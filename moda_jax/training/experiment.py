@@ -45,7 +45,7 @@ class Experiment:
     origins: what serves each domain, and what weights training starts from.
     epoch_steps: how many steps go through the largest domain once.
     total_steps: the length of training.
-    initial_state: the state before the first step.
+    initial_state: the state before the first step, not yet replicated.
     train_step: `(state, batch) -> (state, metrics)`, compiled; the state given
       is consumed.
     evaluator: of the target's test split.
@@ -62,7 +62,8 @@ class Experiment:
     Args:
       config: see `moda_jax.training.options.base_config`.
       data: whole domains in memory, instead of those that the config names.
-      devices: how many to use; all of them by default.
+      devices: how many to use; all of them by default, which do for evaluating
+        and predicting whatever the batch size.
     """
     devices_lib.check_devices()
     devices_lib.hide_from_tensorflow()
@@ -72,7 +73,7 @@ class Experiment:
     settings = options.check(config)
     self.config = config = options.prune(config)
     spec = METHODS[config.objective.method].batch_spec
-    self.devices = devices_lib.count_devices(config.data.batch_size, devices)
+    self.devices = devices or devices_lib.count_devices()
     configs = options.split_seeds(config)
     self.backbone = None
     if isinstance(settings.network, FeaturesOptions):
@@ -144,8 +145,7 @@ class Experiment:
     examples: Sequence[Any] = ()
     if not self.method.networks.takes_images:
       examples = [some_rows(own) for own in domains]
-    state, tx = self.model.create_state(examples)
-    self.initial_state = devices_lib.replicate(state, self.devices)
+    self.initial_state, tx = self.model.create_state(examples)
     decay = self.model.settings.optimizer.ema_decay
     skip = self.model.settings.run.on_nonfinite == 'skip'
     rngs = [jax.random.key(seed) for seed in seeds]
@@ -162,7 +162,8 @@ class Experiment:
 
   def make_batches(self, start: int) -> Iterator[Any]:
     """Yields the batches of the steps from `start` on, on the devices."""
-    made = batches.make_batches(self.batch_fn, start, self.total_steps)
+    part = devices_lib.own_part(self.config.data.batch_size)
+    made = batches.make_batches(self.batch_fn, start, self.total_steps, part)
     return devices_lib.prefetch_to_device(
       made, self.devices, stacked=self.config.run.seeds > 1
     )

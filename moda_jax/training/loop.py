@@ -1,19 +1,21 @@
 """The one training loop, for every method and every experiment."""
 
 import contextlib
+import hashlib
 import logging
 import os
 import pathlib
 import time
+from collections.abc import Iterator
 
 import ml_collections
 
 from moda_jax.data.domains import Domains
-from moda_jax.errors import Interrupted, UserError
-from moda_jax.training import display, options
+from moda_jax.errors import Interrupted, ProcessLost, UserError
+from moda_jax.training import devices as devices_lib
+from moda_jax.training import display, options, processes
 from moda_jax.training.backbone_file import keep_backbone
 from moda_jax.training.compilation_cache import use_compilation_cache
-from moda_jax.training.devices import check_devices, describe_devices
 from moda_jax.training.evaluation import ACCURACY
 from moda_jax.training.experiment import Experiment
 from moda_jax.training.interruption import Stop, catch_signals
@@ -26,7 +28,11 @@ from moda_jax.training.outcome import (
   summarise,
 )
 from moda_jax.training.progress import MetricsBuffer, Progress
-from moda_jax.training.recorded import as_folder, to_record
+from moda_jax.training.recorded import (
+  as_folder,
+  describe_compared,
+  to_record,
+)
 from moda_jax.training.run_folder import RunFolder
 from moda_jax.training.run_lock import RunLock
 from moda_jax.training.saved_states import Saved
@@ -47,13 +53,16 @@ def train(
 ) -> Outcome:
   """Trains from the last checkpoint in `workdir` to the last step.
 
+  After `jax.distributed.initialize`, all processes must call this alike. They
+  train one run together; the first one writes its folder, which all must see.
+
   Args:
     config: see `moda_jax.training.options.base_config`.
     workdir: the run's folder; new, or of an earlier run of the same config.
     data: whole domains in memory, instead of those that the config names.
-    devices: how many to use; all of them by default.
+    devices: how many to use instead of `run.devices`.
     on_log: called with the experiment and the folder after every line of
-      metrics, such as `moda_jax.report.PageWriter()`.
+      metrics, such as `moda_jax.report.PageWriter()`, in the first process.
     start_from: the folder of another run, whose last state a new run starts
       with, see `started_from.take_over`.
 
@@ -62,20 +71,36 @@ def train(
     NonFiniteError: training diverged; the last good checkpoint is kept.
     Interrupted: on SIGINT, once everything is saved; `Terminated`, which is
       one too, on SIGTERM.
+    ProcessLost: another process of the run has ended.
   """
   path = as_folder(workdir)
-  origin = None if start_from is None else check_origin(start_from, path)
-  use_compilation_cache(options.check(config).run.compilation_cache)
-  check_devices()
+  devices_lib.check_devices()  # before anything asks JAX
   with name_memory(config), RunLock(path.absolute()) as lock:
-    if lock.is_known:  # a run's folder: refused before data is read
-      with contextlib.suppress(OSError):  # its message comes with the others
-        lock.take()
-    experiment = Experiment(config, data, devices)
+    with processes.fail_together():
+      origin = None if start_from is None else check_origin(start_from, path)
+      experiment = _prepare(config, lock, data, devices)
     state = _train(experiment, lock, workdir, on_log, origin)
     outcome = summarise(experiment, state, workdir)
   log_outcome(outcome)
   return outcome
+
+
+def _prepare(
+  config: ml_collections.ConfigDict,
+  lock: RunLock,
+  data: Domains | None,
+  devices: int | None,
+) -> Experiment:
+  """Refuses what cannot be trained, as soon as can be."""
+  settings = options.check(config)
+  use_compilation_cache(settings.run.compilation_cache)
+  devices = devices_lib.choose_devices(
+    settings.data.batch_size, devices or settings.run.devices
+  )
+  if lock.is_known:  # a run's folder: refused before data is read
+    with contextlib.suppress(OSError):  # its message comes with the others
+      lock.take()
+  return Experiment(config, data, devices)
 
 
 def _train(
@@ -86,13 +111,29 @@ def _train(
   origin: pathlib.Path | None,
 ) -> TrainState:
   opened = open_folder(workdir, experiment, lock, origin=origin)
-  with catch_signals() as stop, contextlib.closing(opened) as folder:
-    if experiment.backbone is not None:
+  with catch_signals() as stop, _closing(opened) as folder:
+    if experiment.backbone is not None and processes.is_first():
       keep_backbone(workdir, experiment.backbone)
     state = _run(experiment, folder, stop, on_log)
-    if stop.is_set():  # during the last evaluation or save
+    # During the last evaluation or save.
+    if processes.any_of_all(stop.is_set()):
       raise _interrupted(experiment.total_steps, experiment, folder, stop)
-  return state
+  return devices_lib.bring_home(state)
+
+
+@contextlib.contextmanager
+def _closing(folder: RunFolder) -> Iterator[RunFolder]:
+  """Closes the folder at the end, unless that would wait for a lost process."""
+  lost = False
+  try:
+    with processes.notice_loss():
+      yield folder
+  except ProcessLost:
+    lost = True
+    raise
+  finally:
+    if not lost:
+      folder.close()
 
 
 def open_folder(
@@ -118,6 +159,8 @@ def open_folder(
     experiment.domains.fingerprints(),
     origin,
   )
+  digest = hashlib.sha256(describe_compared(record).encode()).hexdigest()
+  processes.check_alike(digest, 'config or data')
   length = experiment.depends_on_length
   return RunFolder(workdir, record, length, lock, reading)
 
@@ -151,9 +194,11 @@ def restore(
   """Returns a run in `workdir` and the state of its last checkpoint."""
   if not (as_folder(workdir) / 'config.json').exists():
     raise UserError(f"--workdir='{workdir}' does not hold a run.")
-  experiment = Experiment(config, data)
+  devices_lib.check_devices()  # before anything asks JAX
+  with processes.fail_together():
+    experiment = Experiment(config, data)
   folder = open_folder(workdir, experiment, reading=True)
-  state = folder.restore(experiment.initial_state).state
+  state = folder.restore(_first_state(experiment)).state
   if int(state.step) == 0:
     raise UserError(f"--workdir='{workdir}' does not hold a checkpoint yet.")
   return experiment, state
@@ -166,7 +211,7 @@ def _run(
   on_log: OnLog | None,
 ) -> TrainState:
   total = experiment.total_steps
-  saved = folder.restore(experiment.initial_state)
+  saved = folder.restore(_first_state(experiment))
   if folder.started_from is not None and not int(saved.state.step):
     saved = Saved(_start_from(experiment, folder, folder.started_from), {})
   start = int(saved.state.step)
@@ -194,6 +239,7 @@ def _start_from(
     origin,
     "with its optimizer's state" if fits else 'with a new optimizer',
   )
+  state = devices_lib.replicate(state, experiment.devices)
   folder.record_start(state)
   return state
 
@@ -202,12 +248,17 @@ def _complete_metrics(
   experiment: Experiment, folder: RunFolder, state: TrainState
 ) -> None:
   """Evaluates a finished run again where its last line has been lost."""
-  lines = folder.read_metrics()
-  if lines and lines[-1]['step'] == experiment.total_steps:
+  lines = folder.read_metrics() if processes.is_first() else []
+  is_there = bool(lines) and lines[-1]['step'] == experiment.total_steps
+  if processes.any_of_all(is_there):
     return
   _log.warning('the last line of metrics is missing: evaluating again')
   accuracies = evaluate_again(experiment, state)
   folder.write_metrics(experiment.total_steps, accuracies)
+
+
+def _first_state(experiment: Experiment) -> TrainState:
+  return devices_lib.replicate(experiment.initial_state, experiment.devices)
 
 
 def _refuse_shorter(
@@ -229,7 +280,7 @@ def _announce(experiment: Experiment, start: int) -> None:
   _log.info(
     'training on %s from step %d to %d: %.1f epochs of %d steps, %d examples '
     'in each step',
-    describe_devices(experiment.devices),
+    devices_lib.describe_devices(experiment.devices),
     start,
     total,
     (total - start) / epoch,
@@ -254,14 +305,17 @@ def _take_steps(
   if saved.unlogged.get('due'):  # it was stopped before the line was written
     state = log.write(start, state, saved.unlogged['speed'])
   saved_at = time.monotonic()
+  agreement = processes.Agreement(experiment.devices)
   for step, batch in enumerate(experiment.make_batches(start), start + 1):
     state, metrics = experiment.train_step(state, batch)
     buffer.add(step, metrics)
-    stopping = stop.is_set()  # looked at once: it may be set at any moment
+    late = 0 < 60 * run.checkpoint_minutes < time.monotonic() - saved_at
+    # Looked at once: it may be set at any moment.
+    stopping, late = agreement.ask(stop.is_set(), late)
     saving = step % run.checkpoint_every == 0 or step == total
     # At a line of metrics, so that the lines do not depend on the clock.
     if step % run.log_every == 0:
-      saving |= 0 < 60 * run.checkpoint_minutes < time.monotonic() - saved_at
+      saving |= late
     due = step % run.log_every == 0 or log.evaluates(step) or saving
     progress.advance(step, metrics, reported=due)
     if stopping:
@@ -274,6 +328,7 @@ def _take_steps(
     if saving:
       folder.save(state, step, buffer.to_unlogged())
       saved_at = time.monotonic()
+      agreement.forget()
   return state
 
 

@@ -36,6 +36,8 @@ class RunOptions:
     max_skipped: how many steps may be left out; more end the run.
     eval_batch_size: examples at a time when evaluating and predicting, at
       most: of images as many as 512 of 32 × 32 have pixels.
+    devices: how many devices share a batch in training, over all processes;
+      0 takes as many as divide it.
     compilation_cache: the folder that compiled programs are kept in for the
       next start: 'auto' is one in the user's cache folder, 'off' keeps none.
   """
@@ -52,6 +54,7 @@ class RunOptions:
   on_nonfinite: str = option('stop', choices=('stop', 'skip'))
   max_skipped: int = option(10, least=0)
   eval_batch_size: int = option(500, least=1)
+  devices: int = option(0, least=0)
   compilation_cache: str = option('auto')
 
   def __post_init__(self):

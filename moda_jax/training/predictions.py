@@ -9,7 +9,7 @@ import numpy as np
 
 from moda_jax.data.domains import Domains
 from moda_jax.files.atomic import write_whole
-from moda_jax.training import loop
+from moda_jax.training import devices, loop, processes
 
 _HEADER = ('example', 'class', 'probability')
 
@@ -28,9 +28,11 @@ def write_predictions(
   """
   experiment, state = loop.restore(config, workdir, data)
   test = experiment.domains.test
-  state = experiment.evaluator.observe_sources(state)
+  state = devices.bring_home(experiment.evaluator.observe_sources(state))
   names = test.examples or range(test.size)
   path = pathlib.Path(workdir) / 'predictions.csv'
+  if not processes.is_first():
+    return path
   predicted = experiment.model.predict_all(state, test.inputs)
   with write_whole(path, newline='') as file:
     writer = csv.writer(file)

@@ -25,6 +25,7 @@ _NOT_COMPARED = (
   'network.pretrained',
   'network.feature_cache',
   'run.compilation_cache',
+  'run.devices',
   'run.checkpoint_minutes',
   'run.keep_checkpoints',
   'record.version',
@@ -129,6 +130,16 @@ def find_differences(
       line += f' ({depends_on_length} depends on the length)'
     lines.append(line)
   return lines
+
+
+def describe_compared(record: dict[str, Any]) -> str:
+  """Returns all that must be the same in every process of a run, as text."""
+  compared = {
+    key: value
+    for key, value in flatten(record).items()
+    if key not in _NOT_COMPARED
+  }
+  return json.dumps(compared, sort_keys=True)
 
 
 def _find_defaults() -> dict[str, Any]:

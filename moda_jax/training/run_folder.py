@@ -10,6 +10,7 @@ from clu import metric_writers
 
 from moda_jax.errors import UserError
 from moda_jax.files.atomic import write_whole
+from moda_jax.training import processes
 from moda_jax.training.checkpoints import Checkpoints
 from moda_jax.training.metrics_file import MetricsFile, find_free, read_metrics
 from moda_jax.training.recorded import as_folder, find_differences
@@ -46,13 +47,18 @@ class RunFolder:
     """
     self.path = as_folder(path).absolute()
     self.record = record
+    self._is_written_here = processes.is_first()
     self._lock = lock or RunLock(self.path)
     self._metrics = MetricsFile(self.path)
     # Made when there is something to write.
     self._events: metric_writers.AsyncWriter | None = None
     try:
-      self._claim(reading)
-      self._compare(depends_on_length)
+      with processes.fail_together():
+        if self._is_written_here:
+          self._claim(reading)
+      with processes.fail_together():
+        self._check_shared()
+        self._compare(depends_on_length)
     except UserError:
       self._lock.release()
       raise
@@ -105,8 +111,18 @@ class RunFolder:
         + f"\nTo train this one beside it: --workdir='{find_free(self.path)}'."
       )
 
+  def _check_shared(self) -> None:
+    """Refuses a folder that the process which has made it sees alone."""
+    if not (self.path / 'config.json').exists():
+      raise UserError(
+        f"--workdir='{self.path}' is not what the first process has made: it "
+        'must be in a place that all processes share.'
+      )
+
   def write_record(self) -> None:
     """Records what the run is now: an extended one has another length."""
+    if not self._is_written_here:
+      return
     with write_whole(self.path / 'config.json') as file:
       file.write(json.dumps(self.record, indent=2) + '\n')
 
@@ -149,6 +165,8 @@ class RunFolder:
 
   def write_metrics(self, step: int, metrics: dict[str, float]) -> None:
     """Appends a line to `metrics.jsonl` and to the TensorBoard events."""
+    if not self._is_written_here:
+      return
     try:
       self._metrics.append(step, metrics)
     except OSError as error:
@@ -164,7 +182,8 @@ class RunFolder:
 
   def prepare_metrics(self, step: int) -> None:
     """Makes `metrics.jsonl` fit to go on from `step`."""
-    self._metrics.prepare(step)
+    if self._is_written_here:
+      self._metrics.prepare(step)
 
   def read_metrics(self) -> list[dict[str, float]]:
     """Returns the lines of `metrics.jsonl`."""

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from moda_jax.errors import NonFiniteError
+from moda_jax.training import processes
 from moda_jax.training.experiment import Experiment
 from moda_jax.training.progress import MetricsBuffer, Progress
 from moda_jax.training.run_folder import RunFolder
@@ -51,7 +52,8 @@ class StepLog(NamedTuple):
       averages |= evaluator.accuracies(state)
     self.progress.report(step, averages)
     self.folder.write_metrics(step, averages)
-    if self.on_log is not None and step < self.experiment.total_steps:
+    is_last = step == self.experiment.total_steps
+    if self.on_log is not None and not is_last and processes.is_first():
       self.on_log(self.experiment, self.folder.path)
     self.progress.resume()
     return state

@@ -7,6 +7,7 @@ import tiny
 
 from moda_jax.data import batches
 from moda_jax.data.domains import Domains
+from moda_jax.data.spec import Part
 from moda_jax.objectives import METHODS
 from moda_jax.training import devices
 
@@ -149,3 +150,56 @@ def test_sparse_rows_become_dense_in_the_batch():
     pair = [fn(tf.constant(step, tf.int64)) for fn in made]
     jax.tree.map(np.testing.assert_array_equal, *pair)
   assert pair[0]['source']['weak'].shape == (3, 8, 7)
+
+
+def make_views(domain):
+  """Returns a domain with four views `[N, 4, 7]` of features."""
+  views = np.random.default_rng(0).normal(size=(domain.size, 4, 7))
+  views = views.astype(np.float32)
+  return domain._replace(inputs=views[:, 0], views=views)
+
+
+def change_domains(change):
+  made = tiny.make_domains()
+  sources = tuple(change(domain) for domain in made.sources)
+  return Domains(sources, change(made.target), made.test)
+
+
+@pytest.mark.parametrize(
+  ('domains', 'values'),
+  [
+    (tiny.make_domains(), {'weak_flip': True}),
+    (tiny.make_domains(), {'cutout': 'last', 'batch_size': 50}),
+    (tiny.make_sparse_domains(), {}),
+    (change_domains(make_views), {}),
+  ],
+  ids=['images', 'more than a domain has', 'sparse rows', 'views of features'],
+)
+def test_a_part_has_the_rows_of_the_whole_batch(domains, values):
+  """In samples, labels and views alike."""
+  config = tiny.make_run_config(**values)
+  spec = METHODS['moda_fm'].batch_spec
+  batch_fn = batches.make_batch_fn(domains, spec, config)
+  size = config.data.batch_size
+  whole = list(batches.make_batches(batch_fn, 3, 5))
+  for start, stop in ((0, size // 2), (size // 2, size), (2, 3)):
+    own = batches.make_batches(batch_fn, 3, 5, Part(start, stop, size))
+    for part, batch in zip(own, whole, strict=True):
+      assert keys(part) == keys(batch)
+      for key, rows in part['source'].items():
+        np.testing.assert_array_equal(rows, batch['source'][key][:, start:stop])
+      for key, rows in part['target'].items():
+        np.testing.assert_array_equal(rows, batch['target'][key][start:stop])
+
+
+def test_a_part_of_several_seeds_is_that_of_each():
+  configs = [tiny.make_run_config(seed=seed) for seed in (1, 2)]
+  batch_fn = batches.make_stacked_batch_fn(
+    [tiny.make_domains()] * 2, METHODS['moda_fm'].batch_spec, configs
+  )
+  step = tf.constant(1, tf.int64)
+  part, whole = batch_fn(step, Part(4, 8, 8)), batch_fn(step)
+  for key, rows in part['source'].items():
+    np.testing.assert_array_equal(rows, whole['source'][key][:, :, 4:])
+  for key, rows in part['target'].items():
+    np.testing.assert_array_equal(rows, whole['target'][key][:, 4:])

@@ -15,6 +15,7 @@ from configs import mini
 from moda_jax.data import batches
 from moda_jax.data.load import load_domains
 from moda_jax.data.spec import BatchSpec
+from moda_jax.errors import UserError
 from moda_jax.models import NETWORKS
 from moda_jax.objectives import METHODS
 from moda_jax.training import devices as devices_lib
@@ -53,6 +54,51 @@ def test_a_platform_that_is_not_there_is_refused():
   (line,) = (x for x in done.stderr.splitlines() if 'JAX_PLATFORMS' in x)
   assert line.startswith('JAX_PLATFORMS=rocm: JAX finds no such device here')
   assert 'Traceback' not in done.stderr
+
+
+@pytest.mark.parametrize(
+  ('batch_size', 'wanted', 'chosen'),
+  [(8, 0, 8), (20, 0, 5), (7, 0, 7), (11, 0, 1), (20, 4, 4), (8, 1, 1)],
+)
+def test_as_many_devices_as_divide_the_batch(
+  batch_size, wanted, chosen, caplog
+):
+  """Of the eight that all tests have."""
+  assert devices_lib.choose_devices(batch_size, wanted) == chosen
+  warnings = [record.message for record in caplog.records]
+  if wanted or chosen == 8:
+    assert warnings == []
+  else:
+    (warning,) = warnings
+    assert warning.startswith(f'training on {chosen} of 8 devices')
+
+
+@pytest.mark.parametrize(
+  ('batch_size', 'wanted', 'message'),
+  [
+    (20, 8, r'batch_size = 20 is not divisible by .* devices, 8'),
+    (18, 9, r'config.run.devices = 9: there are 8'),
+  ],
+)
+def test_devices_that_cannot_be_are_refused(batch_size, wanted, message):
+  with pytest.raises(UserError, match=message):
+    devices_lib.choose_devices(batch_size, wanted)
+
+
+def test_what_several_processes_run_is_what_pmap_runs():
+  """On devices of this process, as if there were others."""
+
+  def step(state, batch):
+    own = batch.sum() * jax.lax.axis_index(devices_lib.AXIS)
+    total = jax.lax.psum(own, devices_lib.AXIS)
+    return state + total, {'total': total}
+
+  state = np.float32(2)
+  batch = devices_lib.put_on_devices(np.arange(12.0).reshape(4, 3), 4)
+  mapped = devices_lib.compile_step(step, 4)(state, batch)
+  sharded = devices_lib._compile_for_processes(step, 4, ())(state, batch)
+  assert mapped[0] == 2 + sum(i * (9 * i + 3) for i in range(4))
+  jax.tree.map(np.testing.assert_array_equal, mapped, sharded)
 
 
 @pytest.fixture(scope='module')

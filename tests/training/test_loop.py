@@ -248,6 +248,17 @@ def test_the_batch_must_divide_by_the_devices(tmp_path):
     run(tmp_path, devices=3)
 
 
+def test_a_batch_that_all_devices_do_not_divide(tmp_path, caplog):
+  """It is trained on by fewer; evaluation takes all of them."""
+  config = tiny.make_run_config(batch_size=6)
+  outcome = train.train(config, tmp_path, tiny.make_domains())
+  assert outcome.experiment.devices == 6
+  assert 'training on 6 of 8 devices' in caplog.text
+  assert train.evaluate(config, tmp_path, tiny.make_domains()) == (
+    outcome.accuracy
+  )
+
+
 @pytest.mark.parametrize(
   'name', ['objective.method', 'network.name', 'optimizer.name', 'views.strong']
 )
