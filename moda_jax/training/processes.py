@@ -258,7 +258,7 @@ class Agreement:
   def _place(self, wishes: tuple[bool, ...]) -> jax.Array:
     if wishes not in self._held:
       own = devices_lib.own_devices(self._devices)
-      rows = np.tile(np.int32(wishes), (own, 1))
+      rows = np.tile(np.array(wishes, np.int32), (own, 1))
       self._held[wishes] = devices_lib.put_on_devices(rows, self._devices)
     return self._held[wishes]
 
