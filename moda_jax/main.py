@@ -6,14 +6,11 @@ r"""Trains what a config describes, evaluates it, or predicts with it.
 
 The same command again resumes. A config is a name (see --list) or a file; after
 the colon come its target and key=value pairs; values=FILE takes those that
-experiments.search has chosen. Any value can be set by a flag with its full name
-too, such as --config.objective.mu_s=0.4. --from=RUN goes on from another run's
-last checkpoint with other values. Ctrl-C saves and leaves with status 130,
-SIGTERM with 143.
-
-Several processes train one run together if each gets this command, with a
-workdir that all see, and --distributed (TPU pods, SLURM, Open MPI) or
---coordinator=HOST:PORT --processes=N --process=K, K from 0 to N − 1.
+experiments.search has chosen. Full names are set by flags, such as
+--config.objective.mu_s=0.4. --from=RUN goes on from another run's last state.
+Ctrl-C saves and leaves with status 130, SIGTERM with 143. Several processes
+train one run if each gets this command, with a workdir that all see, and
+--distributed or --coordinator, --processes and --process.
 """
 
 import ml_collections
@@ -42,7 +39,7 @@ _LIST = flags.DEFINE_bool(
   'list', False, 'list configs, methods, networks and optimizers'
 )
 _DISTRIBUTED = flags.DEFINE_bool(
-  'distributed', False, 'join the processes that JAX finds in the cluster'
+  'distributed', False, 'join the processes of a TPU pod, SLURM or Open MPI'
 )
 _COORDINATOR = flags.DEFINE_string(
   'coordinator', None, 'HOST:PORT of the first of several processes'

@@ -9,15 +9,14 @@ import functools
 import logging
 import os
 import pathlib
-import sys
 from typing import Any
 
-import absl.logging
 import orbax.checkpoint as ocp
 
 from moda_jax.errors import UserError
 from moda_jax.training import processes
 from moda_jax.training.checksums import sum_arrays, sum_json
+from moda_jax.training.quiet import Quiet
 from moda_jax.training.saved_states import (
   FOLDER,
   Saved,
@@ -170,28 +169,3 @@ class Checkpoints:
       self._quiet.end()  # else what has failed may still be told of
     finally:
       self._manager.close()
-
-
-class Quiet:
-  """Leaves out stack traces of a failed save, which is told of by an error."""
-
-  def begin(self) -> None:
-    """Begins to leave them out."""
-    self._hook = sys.unraisablehook
-    sys.unraisablehook = self.pass_on
-    absl.logging.get_absl_logger().addFilter(self.is_told)
-
-  def end(self) -> None:
-    """Ends it."""
-    if sys.unraisablehook == self.pass_on:
-      sys.unraisablehook = self._hook
-    absl.logging.get_absl_logger().removeFilter(self.is_told)
-
-  def is_told(self, record: logging.LogRecord) -> bool:
-    """Filters Orbax's log: what is raised as well need not be logged."""
-    return not (record.exc_info and 'orbax' in record.pathname)
-
-  def pass_on(self, unraisable: Any) -> None:
-    """Passes over what TensorStore has to say to an Orbax that has given up."""
-    if str(unraisable.exc_value) != 'Event loop is closed':
-      self._hook(unraisable)

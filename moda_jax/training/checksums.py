@@ -47,7 +47,7 @@ def _kind(array: Any) -> str:
 
 def _sum_array(array: np.ndarray) -> str:
   data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-  return f'{zlib.crc32(data):08x}'
+  return f'{zlib.crc32(data.data):08x}'
 
 
 def sum_json(values: Any) -> str:

@@ -22,6 +22,7 @@ from moda_jax.training.checksums import (
   describe_arrays,
   sum_json,
 )
+from moda_jax.training.quiet import pass_over_late_calls
 from moda_jax.training.train_step import TrainState
 
 _log = logging.getLogger(__name__)
@@ -157,6 +158,7 @@ def _open(
   workdir: str | os.PathLike, handler: ocp.CheckpointHandler
 ) -> Iterator[ocp.CheckpointManager]:
   """Gives what reads a run's checkpoints and leaves them as they are."""
+  pass_over_late_calls()
   json_file = ocp.JsonCheckpointHandler()
   manager = ocp.CheckpointManager(
     _folder(workdir),

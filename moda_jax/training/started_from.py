@@ -76,9 +76,10 @@ def take_over(
     )
   if not fits:
     state = state.replace(opt_state=_count_from(step, state.opt_state))
-  ema = state.params if state.ema_params is None else state.ema_params
-  ema = None if initial.ema_params is None else ema
-  state = state.replace(ema_params=ema)
+  if initial.ema_params is None:
+    state = state.replace(ema_params=None)
+  else:
+    state = state.replace(ema_params=state.predicting_params)
   # Each array has memory of its own: the first step consumes it.
   return jax.tree.map(_place, initial, state), fits
 

@@ -4,6 +4,7 @@ import logging
 import resource
 import shutil
 import time
+import types
 
 import pytest
 import tiny
@@ -13,7 +14,8 @@ from orbax.checkpoint import CheckpointManager
 from moda_jax import cli
 from moda_jax.errors import UserError
 from moda_jax.training import loop
-from moda_jax.training.checkpoints import Checkpoints, Quiet
+from moda_jax.training import quiet as quiet_lib
+from moda_jax.training.checkpoints import Checkpoints
 from moda_jax.training.experiment import Experiment
 from moda_jax.training.saved_states import find_steps
 
@@ -119,7 +121,7 @@ def test_a_command_that_finds_no_room_says_so(capsys):
 
 
 def test_stack_traces_of_other_libraries_are_not_left_out():
-  quiet = Quiet()
+  quiet = quiet_lib.Quiet()
 
   def record(path, error):
     return logging.LogRecord('absl', 40, path, 1, 'message', (), error)
@@ -128,3 +130,15 @@ def test_stack_traces_of_other_libraries_are_not_left_out():
   assert not quiet.is_told(record('/x/orbax/manager.py', error))
   assert quiet.is_told(record('/x/orbax/manager.py', None))
   assert quiet.is_told(record('/x/other/file.py', error))
+
+
+def test_late_calls_alone_are_passed_over(monkeypatch):
+  seen = []
+  monkeypatch.setattr(quiet_lib, '_before', [seen.append])
+  late, other = (
+    types.SimpleNamespace(exc_value=RuntimeError(told))
+    for told in ('Event loop is closed', 'something else')
+  )
+  quiet_lib._pass_on(late)
+  quiet_lib._pass_on(other)
+  assert seen == [other]
