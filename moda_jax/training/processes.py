@@ -62,7 +62,8 @@ class Joined:
     coordinator, count, index = self._where
     _check_flags(coordinator, count, index)
     # It would keep SIGTERM to itself; `Agreement` does what it is for.
-    jax.config.update('jax_enable_preemption_service', False)
+    with contextlib.suppress(AttributeError):  # JAX 0.8 has no such option
+      jax.config.update('jax_enable_preemption_service', False)
     jax.config.update('jax_cpu_collectives_implementation', 'gloo')
     try:
       jax.distributed.initialize(
