@@ -5,13 +5,12 @@ import hashlib
 import logging
 import os
 import pathlib
-import time
 from collections.abc import Iterator
 
 import ml_collections
 
 from moda_jax.data.domains import Domains
-from moda_jax.errors import Interrupted, ProcessLost, UserError
+from moda_jax.errors import ProcessLost, UserError
 from moda_jax.training import devices as devices_lib
 from moda_jax.training import display, options, processes
 from moda_jax.training.backbone_file import keep_backbone
@@ -27,7 +26,7 @@ from moda_jax.training.outcome import (
   log_outcome,
   summarise,
 )
-from moda_jax.training.progress import MetricsBuffer, Progress
+from moda_jax.training.progress import Progress
 from moda_jax.training.recorded import (
   as_folder,
   describe_compared,
@@ -37,7 +36,8 @@ from moda_jax.training.run_folder import RunFolder
 from moda_jax.training.run_lock import RunLock
 from moda_jax.training.saved_states import Saved
 from moda_jax.training.started_from import check_origin, take_over
-from moda_jax.training.step_log import OnLog, StepLog
+from moda_jax.training.step_log import OnLog
+from moda_jax.training.stepping import interrupted, take_steps
 from moda_jax.training.train_step import TrainState
 
 _log = logging.getLogger(__name__)
@@ -117,7 +117,7 @@ def _train(
     state = _run(experiment, folder, stop, on_log)
     # During the last evaluation or save.
     if processes.any_of_all(stop.is_set()):
-      raise _interrupted(experiment.total_steps, experiment, folder, stop)
+      raise interrupted(experiment.total_steps, experiment, folder, stop)
   return devices_lib.bring_home(state)
 
 
@@ -222,7 +222,7 @@ def _run(
   with display.open_bar(total) as bar:
     images = experiment.images_per_step
     progress = Progress(experiment.method, start, total, images, bar)
-    state = _take_steps(experiment, folder, saved, progress, stop, on_log)
+    state = take_steps(experiment, folder, saved, progress, stop, on_log)
   _complete_metrics(experiment, folder, state)
   return state
 
@@ -288,55 +288,3 @@ def _announce(experiment: Experiment, start: int) -> None:
     experiment.images_per_step,
   )
   _log.info('compiling …')
-
-
-def _take_steps(
-  experiment: Experiment,
-  folder: RunFolder,
-  saved: Saved,
-  progress: Progress,
-  stop: Stop,
-  on_log: OnLog | None,
-) -> TrainState:
-  run, total, state = experiment.config.run, experiment.total_steps, saved.state
-  start, skips = int(state.step), run.on_nonfinite == 'skip'
-  buffer = MetricsBuffer(saved.unlogged, run.max_skipped if skips else None)
-  log = StepLog(experiment, folder, progress, buffer, on_log)
-  if saved.unlogged.get('due'):  # it was stopped before the line was written
-    state = log.write(start, state, saved.unlogged['speed'])
-  saved_at = time.monotonic()
-  agreement = processes.Agreement(experiment.devices)
-  for step, batch in enumerate(experiment.make_batches(start), start + 1):
-    state, metrics = experiment.train_step(state, batch)
-    buffer.add(step, metrics)
-    late = 0 < 60 * run.checkpoint_minutes < time.monotonic() - saved_at
-    # Looked at once: it may be set at any moment.
-    stopping, late = agreement.ask(stop.is_set(), late)
-    saving = step % run.checkpoint_every == 0 or step == total
-    # At a line of metrics, so that the lines do not depend on the clock.
-    if step % run.log_every == 0:
-      saving |= late
-    due = step % run.log_every == 0 or log.evaluates(step) or saving
-    progress.advance(step, metrics, reported=due)
-    if stopping:
-      # At once: the line that is due, if any, is written by who goes on.
-      log.save_unlogged(step, state, due)
-      raise _interrupted(step, experiment, folder, stop)
-    # Nothing is saved that was not seen to be finite.
-    if due:
-      state = log.write(step, state, progress.measure(step), saving)
-    if saving:
-      folder.save(state, step, buffer.to_unlogged())
-      saved_at = time.monotonic()
-      agreement.forget()
-  return state
-
-
-def _interrupted(
-  step: int, experiment: Experiment, folder: RunFolder, stop: Stop
-) -> Interrupted:
-  folder.checkpoints.wait()  # what cannot be saved is not said to be
-  return stop.error(
-    f'stopped at step {step} of {experiment.total_steps} and saved in '
-    f'{folder.path}; the same command resumes'
-  )
