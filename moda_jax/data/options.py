@@ -60,6 +60,10 @@ class DataOptions:
         f"config.data.target = '{self.target}' is among config.data.sources = "
         f'{self.sources}; the target must be another domain.'
       )
+    if not hasattr(self.datasets, 'keys'):  # a ConfigDict is no Mapping
+      raise not_allowed(
+        'config.data.datasets', self.datasets, 'a data set for each domain'
+      )
     for name in (*self.sources, self.target):
       if name not in self.datasets:
         raise UserError(

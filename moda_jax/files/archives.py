@@ -162,6 +162,8 @@ def _refuse_folder(error: OSError) -> None:
 def _zip_members(path: pathlib.Path) -> Iterator[Member]:
   with _broken_is_user_error(path), zipfile.ZipFile(path) as archive:
     for info in archive.infolist():
+      if not info.filename:
+        raise UserError(f'{path} has a member without a name.')
       name = _check_name(path, info.filename)
       if stat.S_ISLNK(info.external_attr >> 16):
         raise UserError(f'{path}: the member {name} is a link.')

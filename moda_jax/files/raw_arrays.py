@@ -5,7 +5,10 @@ import gzip
 import hashlib
 import io
 import pathlib
+import signal
 import struct
+import subprocess
+import sys
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -70,6 +73,7 @@ def read_mat(path: pathlib.Path, names: Sequence[str]) -> dict[str, np.ndarray]:
   import scipy.io  # takes a while to import
 
   _check_mat_size(path)
+  _try_mat(path)
   try:
     found = {name: kind for name, _, kind in scipy.io.whosmat(path)}
     missing = [name for name in names if name not in found]
@@ -87,6 +91,16 @@ def read_mat(path: pathlib.Path, names: Sequence[str]) -> dict[str, np.ndarray]:
     if arrays[name].dtype.kind not in 'uif':
       raise UserError(f'{path}: the variable {name!r} is not numeric.')
   return {name: arrays[name] for name in names}
+
+
+def _try_mat(path: pathlib.Path) -> None:
+  """Has scipy read the file in another process, which some damage ends."""
+  program = 'import sys, scipy.io; scipy.io.loadmat(sys.argv[1])'
+  command = [sys.executable, '-c', program, str(path)]
+  status = subprocess.run(command, capture_output=True).returncode
+  if status < 0:
+    name = signal.Signals(-status).name
+    raise UserError(f'{path} is damaged: reading it ends in {name}.')
 
 
 def _check_mat_size(path: pathlib.Path) -> None:
