@@ -134,6 +134,13 @@ def not_allowed(where: str, value: Any, allowed: str) -> UserError:
   return UserError(f'{where} = {value!r} is not allowed; it must be {allowed}.')
 
 
+def check_names(where: str, value: Any) -> None:
+  """Refuses what is not a tuple or list of strings."""
+  is_list = isinstance(value, tuple | list)
+  if not is_list or not all(isinstance(name, str) for name in value):
+    raise not_allowed(where, value, 'a tuple of strings')
+
+
 def leaves(config: Mapping[str, Any]) -> Iterator[str]:
   """Yields the full name of every value in the sections: `run.seed`."""
   for section in SECTIONS:

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any
 
-from moda_jax.config import not_allowed, option
+from moda_jax.config import check_names, not_allowed, option
 from moda_jax.errors import UserError
 
 FIT = -1  # what a value is until the data is known
@@ -49,6 +49,7 @@ class DataOptions:
   batch_size: int = option(8, least=1)
 
   def __post_init__(self):
+    check_names('config.data.sources', self.sources)
     if not self.sources:
       raise not_allowed('config.data.sources', self.sources, 'not empty')
     if len(set(self.sources)) < len(self.sources):
@@ -102,6 +103,7 @@ class ViewOptions:
   cutout: str = option('first', choices=('first', 'last'))
 
   def __post_init__(self):
+    check_names('config.views.randaugment_exclude', self.randaugment_exclude)
     if self.randaugment_min > self.randaugment_max:
       raise UserError(
         f'config.views.randaugment_min = {self.randaugment_min} is above '
