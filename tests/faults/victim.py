@@ -42,7 +42,7 @@ class Backbone:
 
 def make_digits(workdir):
   """Returns mini digits, from TFDS_DATA_DIR."""
-  values = VALUES | {'width': 0.05, 'batch_size': 8, 'samples': 64}
+  values = VALUES | {'steps': 40, 'width': 0.05, 'batch_size': 4, 'samples': 64}
   pairs = ','.join(f'{name}={value}' for name, value in values.items())
   return moda_jax.get_config(f'mini:mnistm,{pairs}'), None
 
