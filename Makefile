@@ -19,10 +19,10 @@ test: .venv/.test
 test-all: .venv/.test
 	$(PYTEST) -m 'not faults'
 
-# Runs killed, checkpoints damaged and input mutilated at random, for about
-# three quarters of an hour.
+# Runs killed, checkpoints damaged and input mutilated at random, and every
+# method in several processes: more than an hour.
 faults: .venv/.test
-	$(BIN)/python -m pytest -m faults tests/faults
+	$(BIN)/python -m pytest -m faults
 	MODA_FUZZ_EXAMPLES=4000 $(BIN)/python -m pytest -m '' tests/test_fuzz.py
 
 # Exported models in ONNX, which bring 170 MB more.

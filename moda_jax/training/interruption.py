@@ -19,15 +19,15 @@ class Stop(threading.Event):
   """Is set when the run is asked to stop.
 
   Attributes:
-    error: the kind of error that such a run ends in.
+    is_terminated: whether it is by SIGTERM.
   """
 
-  error: type[Interrupted] = Interrupted
+  is_terminated = False
 
   def ask(self, number: int) -> None:
     """Asks the run to stop; of several signals the first one counts."""
     if not self.is_set():
-      self.error = Terminated if number == signal.SIGTERM else Interrupted
+      self.is_terminated = number == signal.SIGTERM
       self.set()
 
 

@@ -117,7 +117,8 @@ def _train(
     state = _run(experiment, folder, stop, on_log)
     # During the last evaluation or save.
     if processes.any_of_all(stop.is_set()):
-      raise interrupted(experiment.total_steps, experiment, folder, stop)
+      terminated = processes.any_of_all(stop.is_terminated)
+      raise interrupted(experiment.total_steps, experiment, folder, terminated)
   return devices_lib.bring_home(state)
 
 

@@ -2,7 +2,7 @@
 
 import time
 
-from moda_jax.errors import Interrupted
+from moda_jax.errors import Interrupted, Terminated
 from moda_jax.training import processes
 from moda_jax.training.experiment import Experiment
 from moda_jax.training.interruption import Stop
@@ -44,7 +44,9 @@ def take_steps(
     buffer.add(step, metrics)
     late = 0 < 60 * run.checkpoint_minutes < time.monotonic() - saved_at
     # Looked at once: it may be set at any moment.
-    stopping, late = agreement.ask(stop.is_set(), late)
+    stopping, terminated, late = agreement.ask(
+      stop.is_set(), stop.is_terminated, late
+    )
     saving = step % run.checkpoint_every == 0 or step == total
     # At a line of metrics, so that the lines do not depend on the clock.
     if step % run.log_every == 0:
@@ -54,7 +56,7 @@ def take_steps(
     if stopping:
       # At once: the line that is due, if any, is written by who goes on.
       log.save_unlogged(step, state, due)
-      raise interrupted(step, experiment, folder, stop)
+      raise interrupted(step, experiment, folder, terminated)
     # Nothing is saved that was not seen to be finite.
     if due:
       state = log.write(step, state, progress.measure(step), saving)
@@ -66,11 +68,12 @@ def take_steps(
 
 
 def interrupted(
-  step: int, experiment: Experiment, folder: RunFolder, stop: Stop
+  step: int, experiment: Experiment, folder: RunFolder, terminated: bool
 ) -> Interrupted:
   """Returns the error that a stopped run ends in, once it is saved."""
   folder.checkpoints.wait()  # what cannot be saved is not said to be
-  return stop.error(
+  kind = Terminated if terminated else Interrupted
+  return kind(
     f'stopped at step {step} of {experiment.total_steps} and saved in '
     f'{folder.path}; the same command resumes'
   )
