@@ -89,4 +89,5 @@ def _watch(reader: socket.socket, stop: Stop) -> None:
       )
     elif not hasattr(builtins, '__IPYTHON__'):  # a notebook's kernel lives on
       os.write(2, b'left at once; the last checkpoint is kept\n')
-      os._exit(stop.error.status)
+      kind = Terminated if stop.is_terminated else Interrupted
+      os._exit(kind.status)
