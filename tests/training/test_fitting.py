@@ -153,7 +153,9 @@ def test_a_run_is_saved_by_time_too(tmp_path, monkeypatch):
 
   monkeypatch.setattr('moda_jax.training.run_folder.RunFolder.save', save)
   clock = iter(np.arange(0, 1e6, 200.0))  # each look at it is 200 s later
-  monkeypatch.setattr('moda_jax.training.loop.time.monotonic', clock.__next__)
+  monkeypatch.setattr(
+    'moda_jax.training.stepping.time.monotonic', clock.__next__
+  )
   loop.train(config, tmp_path / 'a', tiny.make_domains(), devices=1)
   assert saved[-1] == 4
   assert len(saved) > 1
