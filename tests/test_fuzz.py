@@ -77,6 +77,14 @@ def run(function, *values):
     return None
 
 
+def run_on_file(function, name, data):
+  """Calls it with the path of a file that holds the data."""
+  with tempfile.TemporaryDirectory() as folder:
+    path = pathlib.Path(folder, name)
+    path.write_bytes(data)
+    return run(function, path)
+
+
 @fuzz
 @hypothesis.given(
   st.lists(
@@ -139,11 +147,8 @@ ARRAYS = save_npz(images=np.zeros((3, 4, 4, 3), np.uint8), labels=np.arange(3))
 @fuzz
 @hypothesis.given(mutilate(ARRAYS))
 def test_bytes_of_arrays(data):
-  with tempfile.TemporaryDirectory() as folder:
-    file = pathlib.Path(folder, 'a.npz')
-    file.write_bytes(data)
-    domain = run(read_arrays, 'a', str(file))
-    assert domain is None or domain.size == len(domain.inputs)
+  domain = run_on_file(lambda path: read_arrays('a', str(path)), 'a.npz', data)
+  assert domain is None or domain.size == len(domain.inputs)
 
 
 def save_mat() -> bytes:
@@ -158,20 +163,14 @@ IDX = b'\0\0\x08\x03' + b'\0\0\0\x02' * 3 + bytes(8)
 @fuzz
 @hypothesis.given(mutilate(IDX))
 def test_bytes_of_mnist(data):
-  with tempfile.TemporaryDirectory() as folder:
-    path = pathlib.Path(folder, 'a-ubyte')
-    path.write_bytes(data)
-    run(raw_arrays.read_idx, path)
+  run_on_file(raw_arrays.read_idx, 'a-ubyte', data)
 
 
 @pytest.mark.slow
 @hypothesis.settings(fuzz, max_examples=int(EXAMPLES or 200) // 10)
 @hypothesis.given(mutilate(save_mat()))
 def test_bytes_of_matlab(data):
-  with tempfile.TemporaryDirectory() as folder:
-    path = pathlib.Path(folder, 'a.mat')
-    path.write_bytes(data)
-    run(raw_arrays.read_mat, path, ('X', 'y'))
+  run_on_file(lambda path: raw_arrays.read_mat(path, 'Xy'), 'a.mat', data)
 
 
 def pack(kind: str) -> bytes:
@@ -197,10 +196,7 @@ def test_bytes_of_archives(suffix):
   @fuzz
   @hypothesis.given(mutilate(whole))
   def try_one(data):
-    with tempfile.TemporaryDirectory() as folder:
-      path = pathlib.Path(folder, f'a.{suffix}')
-      path.write_bytes(data)
-      run(read_all, path)
+    run_on_file(read_all, f'a.{suffix}', data)
 
   try_one()
 

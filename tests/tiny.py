@@ -180,3 +180,12 @@ def set_values(config, **values):
     section, leaf = config_lib.full_name(config, name).split('.')
     config[section][leaf] = value
   return config
+
+
+def train(workdir, start_from=None, **values):
+  """Trains on made-up images, on one device; returns the outcome."""
+  from moda_jax.training import loop  # takes a while to import
+
+  config = make_run_config(**values)
+  data = make_domains()
+  return loop.train(config, workdir, data, devices=1, start_from=start_from)

@@ -32,7 +32,7 @@ def _measure_one(argument: str) -> dict[str, float]:
 
   config = settings.make_config('office31', argument)
   ours = Ours(config, settings.make_domains(config, 'office31', 32))
-  before = _peak()
+  before = peak()
   reserved, kept = ours.count_reserved_bytes(), ours.count_kept_bytes()
   ours.time_steps(1)
   start = time.perf_counter()
@@ -40,12 +40,13 @@ def _measure_one(argument: str) -> dict[str, float]:
   return {
     'kept': kept / _GIBIBYTE,
     'reserved': reserved / _GIBIBYTE,
-    'process': _peak() - before,
+    'process': peak() - before,
     'seconds': time.perf_counter() - start,
   }
 
 
-def _peak() -> float:
+def peak() -> float:
+  """Returns the most memory that this process has had, in GiB."""
   kibibytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
   return kibibytes * 1024 / _GIBIBYTE
 

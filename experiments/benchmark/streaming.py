@@ -6,8 +6,8 @@ the layout of a user's folder with three sources and a target.
 
 import io
 import multiprocessing
+import os
 import pathlib
-import resource
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from experiments.benchmark import rounds
+from experiments.benchmark import memory, rounds
 from experiments.benchmark.options import Options
 
 _DOMAINS, _CLASSES = ('clipart', 'quickdraw', 'real', 'sketch'), 50
@@ -67,12 +67,12 @@ def _measure(folder: pathlib.Path, count: int) -> dict[str, Any]:
   argument = f'folder:{folder},target={_DOMAINS[-1]},network=resnet50'
   argument += f',image_size={_SIZE},batch_size={_BATCH},memory='
   config = moda_jax.get_config(f'{argument}no')
-  before, start = _peak(), time.perf_counter()
+  before, start = memory.peak(), time.perf_counter()
   domains = load_domains(config)
   listed = time.perf_counter() - start
   turns = {STREAMED: _make_turn(_read_batches(config, domains))}
   figures = rounds.take_turns(turns, 1)  # alone, to see its memory
-  grown = _peak() - before
+  grown = memory.peak() - before
   held = moda_jax.get_config(f'{argument}yes,samples=500')
   turns[HELD] = _make_turn(_read_batches(held, load_domains(held)))
   turns[DECODED] = _make_turn(_decode(folder))
@@ -97,8 +97,6 @@ def _read_batches(config: Any, domains: Any) -> Iterator[int]:
 
 
 def _decode(folder: pathlib.Path) -> Iterator[int]:
-  import os
-
   import tensorflow as tf
 
   files = [str(p) for p in (folder / _DOMAINS[0]).glob('*/*.jpg')]
@@ -124,10 +122,6 @@ def _make_turn(feed: Iterator[int], seconds: float = 3.0) -> rounds.Turn:
   return turn
 
 
-def _peak() -> float:
-  return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
-
-
 def describe(result: dict[str, Any]) -> list[str]:
   """Returns the lines of Markdown."""
   lines = [
@@ -147,6 +141,6 @@ def describe(result: dict[str, Any]) -> list[str]:
     f'{ratio} % of decoding alone, without resizing. Listing '
     f'them, with a fingerprint, takes {result["listed_seconds"]:.1f} s; the '
     'process grows by '
-    f'{result["grown"]:.2f} GB at most while it reads them.',
+    f'{result["grown"]:.2f} GiB at most while it reads them.',
     '',
   ]

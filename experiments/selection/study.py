@@ -214,7 +214,7 @@ def _run(
 
 
 def _count(study: optuna.Study) -> int:
-  """Returns how many draws were made; each has one trial that is no repeat."""
+  """Returns how many draws were made, without their repeats."""
   trials = study.get_trials(deepcopy=False)
   return sum(_AGAIN not in trial.user_attrs for trial in trials)
 

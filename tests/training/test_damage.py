@@ -11,7 +11,6 @@ import tiny
 from comparison import assert_same_state, logged
 
 from moda_jax.errors import UserError
-from moda_jax.training import loop
 from moda_jax.training.checkpoints import Checkpoints
 from moda_jax.training.checksums import Damaged, check_arrays, sum_arrays
 from moda_jax.training.saved_states import (
@@ -22,16 +21,11 @@ from moda_jax.training.saved_states import (
 )
 
 
-def run(workdir, **values):
-  config = tiny.make_run_config(**values)
-  return loop.train(config, workdir, tiny.make_domains(), devices=1)
-
-
 @pytest.fixture(scope='module')
 def whole(tmp_path_factory):
   """Returns a finished run, with checkpoints of steps 4 and 6."""
   workdir = tmp_path_factory.mktemp('whole') / 'run'
-  return run(workdir), workdir
+  return tiny.train(workdir), workdir
 
 
 @pytest.fixture
@@ -83,7 +77,7 @@ def test_the_one_before_a_damaged_checkpoint_ends_with_the_same_bits(
 ):
   flip(arrays_of(workdir, 6)[0])
   damaged = contents(workdir / 'checkpoints' / '6')
-  assert_same_state(run(workdir), whole[0])
+  assert_same_state(tiny.train(workdir), whole[0])
   assert logged(workdir) == logged(whole[1])
   assert find_steps(workdir) == [4, 6]
   told = [r.getMessage() for r in caplog.records if r.levelname == 'WARNING']

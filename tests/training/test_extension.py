@@ -9,28 +9,22 @@ import pytest
 import tiny
 
 from moda_jax.errors import UserError
-from moda_jax.training import loop as train
 from moda_jax.training import recorded
 from moda_jax.training.run_folder import read_metrics
-
-
-def run(workdir, **values):
-  config = tiny.make_run_config(**values)
-  return train.train(config, workdir, tiny.make_domains(), devices=1)
 
 
 @pytest.fixture(scope='module')
 def extended(tmp_path_factory):
   """Returns a run of 4 steps, made one of 6 with other intervals."""
   workdir = tmp_path_factory.mktemp('extended')
-  run(workdir, steps=4)
+  tiny.train(workdir, steps=4)
   changes = {'log_every': 1, 'eval_every': 3, 'checkpoint_every': 5}
-  return run(workdir, steps=6, eval_batch_size=16, **changes), workdir
+  return tiny.train(workdir, steps=6, eval_batch_size=16, **changes), workdir
 
 
 def test_an_extended_run_ends_with_the_bits_of_a_long_one(extended, tmp_path):
   outcome, workdir = extended
-  straight = run(tmp_path, steps=6)
+  straight = tiny.train(tmp_path, steps=6)
   jax.tree.map(
     np.testing.assert_array_equal,
     jax.device_get(outcome.state),
@@ -45,7 +39,7 @@ def test_an_extended_run_ends_with_the_bits_of_a_long_one(extended, tmp_path):
 def test_epochs_extend_steps(extended):
   outcome, workdir = extended
   epoch = outcome.experiment.epoch_steps  # 5 steps of 8 for 40 examples
-  run(workdir, steps=0, epochs=2)
+  tiny.train(workdir, steps=0, epochs=2)
   assert read_metrics(workdir)[-1]['step'] == 2 * epoch == 10
 
 
@@ -54,7 +48,7 @@ def test_a_shorter_run_is_refused(extended):
   with pytest.raises(
     UserError, match=r'at step \d+ already.*folder of its own'
   ):
-    run(extended[1], steps=3)
+    tiny.train(extended[1], steps=3)
   assert (extended[1] / 'config.json').read_text() == before
 
 
@@ -66,10 +60,10 @@ def test_a_shorter_run_is_refused(extended):
   ],
 )
 def test_what_depends_on_the_length_is_not_extended(tmp_path, values, reason):
-  run(tmp_path / 'a', steps=2, **values)
+  tiny.train(tmp_path / 'a', steps=2, **values)
   (tmp_path / 'a_2').mkdir()
   with pytest.raises(UserError) as error:
-    run(tmp_path / 'a', steps=4, **values)
+    tiny.train(tmp_path / 'a', steps=4, **values)
   text = str(error.value)
   assert re.search(rf'run.steps: 2 there, 4 now \({reason}\)', text)
   assert text.endswith(f"--workdir='{tmp_path / 'a_3'}'.")
@@ -77,14 +71,14 @@ def test_what_depends_on_the_length_is_not_extended(tmp_path, values, reason):
 
 def test_a_run_of_a_version_without_an_option_is_resumed(tmp_path):
   """An option that was added later, at its default, is no difference."""
-  run(tmp_path, steps=2)
+  tiny.train(tmp_path, steps=2)
   path = tmp_path / 'config.json'
   config = json.loads(path.read_text())
   del config['optimizer']['ema_decay']
   del config['record']['inputs']['padded']
   config['search']['mu_s'] = [1, 2]
   path.write_text(json.dumps(config))
-  run(tmp_path, steps=4)
+  tiny.train(tmp_path, steps=4)
   assert read_metrics(tmp_path)[-1]['step'] == 4
   now = json.loads(path.read_text())
   found = json.loads(json.dumps(now))

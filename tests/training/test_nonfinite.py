@@ -12,15 +12,10 @@ from moda_jax.training.experiment import Experiment
 from moda_jax.training.saved_states import find_steps
 
 
-def run(workdir, **values):
-  config = tiny.make_run_config(**values)
-  return loop.train(config, workdir, tiny.make_domains(), devices=1)
-
-
 @pytest.fixture(scope='module')
 def whole(tmp_path_factory):
   workdir = tmp_path_factory.mktemp('whole')
-  return run(workdir), workdir
+  return tiny.train(workdir), workdir
 
 
 def break_steps(monkeypatch, steps):
@@ -39,7 +34,7 @@ def break_steps(monkeypatch, steps):
 
 
 def test_the_choice_changes_no_bit_where_all_is_finite(whole, tmp_path):
-  outcome = run(tmp_path, on_nonfinite='skip')
+  outcome = tiny.train(tmp_path, on_nonfinite='skip')
   assert_same_state(outcome, whole[0])
   lines = logged(tmp_path)
   assert [line.pop('skipped') for line in lines] == [0, 0, 0]
@@ -66,7 +61,9 @@ def test_skipped_steps_leave_the_state_and_are_counted(
 
   monkeypatch.setattr(Experiment, 'make_batches', watch)
   break_steps(monkeypatch, [3, 4, 5])
-  outcome = run(tmp_path, on_nonfinite='skip', max_skipped=3, ema_decay=0.9)
+  outcome = tiny.train(
+    tmp_path, on_nonfinite='skip', max_skipped=3, ema_decay=0.9
+  )
   assert sorted(states) == [1, 2, 3, 4, 5, 6]
   for step, (before, after) in states.items():
     same = [
@@ -92,9 +89,9 @@ def test_more_than_may_be_skipped_end_the_run_whenever_it_was_stopped(
 ):
   break_steps(monkeypatch, [1, 3, 5])
   values = {'on_nonfinite': 'skip', 'max_skipped': 2, 'log_every': 1}
-  run(tmp_path, **values, steps=4)
+  tiny.train(tmp_path, **values, steps=4)
   with pytest.raises(NonFiniteError) as error:
-    run(tmp_path, **values)
+    tiny.train(tmp_path, **values)
   for text in ('step 5', 'class/b = nan', '3 steps', 'max_skipped = 2'):
     assert text in str(error.value)
 
@@ -104,8 +101,8 @@ def test_a_diverged_run_goes_on_in_its_folder_by_skipping(
 ):
   break_steps(monkeypatch, [5])
   with pytest.raises(NonFiniteError, match='on_nonfinite=skip goes on here'):
-    run(tmp_path / 'run')
-  run(tmp_path / 'run', on_nonfinite='skip')
+    tiny.train(tmp_path / 'run')
+  tiny.train(tmp_path / 'run', on_nonfinite='skip')
   assert [line.get('skipped') for line in logged(tmp_path / 'run')] == [
     None,
     None,
@@ -126,15 +123,15 @@ def test_several_seeds_skip_their_own_steps(tmp_path, monkeypatch):
 
   monkeypatch.setattr(Experiment, 'make_batches', make_batches)
   values = {'method': 'source_only', 'seeds': 2, 'on_nonfinite': 'skip'}
-  run(tmp_path, **values)
+  tiny.train(tmp_path, **values)
   assert [line['skipped'] for line in logged(tmp_path)] == [1, 1, 1]
 
 
 def test_unknown_choices_are_refused(tmp_path):
   with pytest.raises(UserError, match=r'on_nonfinite = .* one of stop, skip'):
-    run(tmp_path, on_nonfinite='ignore')
+    tiny.train(tmp_path, on_nonfinite='ignore')
   with pytest.raises(UserError, match='max_skipped = -1 is not allowed'):
-    run(tmp_path, max_skipped=-1)
+    tiny.train(tmp_path, max_skipped=-1)
 
 
 def test_the_advice_of_a_diverged_run_can_be_followed(tmp_path, monkeypatch):
@@ -142,7 +139,7 @@ def test_the_advice_of_a_diverged_run_can_be_followed(tmp_path, monkeypatch):
   with monkeypatch.context() as patch:
     break_steps(patch, [5])
     with pytest.raises(NonFiniteError) as error:
-      run(tmp_path / 'run')
+      tiny.train(tmp_path / 'run')
   assert f"--from='{tmp_path / 'run'}'" in str(error.value)
   config = tiny.make_run_config(learning_rate=0.1)
   loop.train(

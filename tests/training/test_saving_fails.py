@@ -13,16 +13,10 @@ from orbax.checkpoint import CheckpointManager
 
 from moda_jax import cli
 from moda_jax.errors import UserError
-from moda_jax.training import loop
 from moda_jax.training import quiet as quiet_lib
 from moda_jax.training.checkpoints import Checkpoints
 from moda_jax.training.experiment import Experiment
 from moda_jax.training.saved_states import find_steps
-
-
-def run(workdir, **values):
-  config = tiny.make_run_config(**values)
-  return loop.train(config, workdir, tiny.make_domains(), devices=1)
 
 
 def before_step(monkeypatch, number, act):
@@ -61,7 +55,7 @@ def test_a_full_disk_ends_the_run_and_keeps_the_checkpoint(
   with monkeypatch.context() as patch:
     before_step(patch, 4, fill_the_disk)
     with pytest.raises(UserError) as error:
-      run(tmp_path / 'run')
+      tiny.train(tmp_path / 'run')
   limit_files(resource.RLIM_INFINITY)
   message = str(error.value)
   assert '\n' not in message
@@ -69,7 +63,9 @@ def test_a_full_disk_ends_the_run_and_keeps_the_checkpoint(
   assert 'the checkpoint of step 2 is kept' in message
   assert find_steps(tmp_path / 'run') == [2]
   assert 'Traceback' not in caplog.text + capfd.readouterr().err
-  assert_same_state(run(tmp_path / 'run'), run(tmp_path / 'straight'))
+  assert_same_state(
+    tiny.train(tmp_path / 'run'), tiny.train(tmp_path / 'straight')
+  )
   assert logged(tmp_path / 'run') == logged(tmp_path / 'straight')
 
 
@@ -83,7 +79,7 @@ def test_a_folder_that_is_gone_is_named(tmp_path, monkeypatch, lost, caplog):
 
   before_step(monkeypatch, 4, lose)
   with pytest.raises(UserError, match=r'cannot be (saved|written)') as error:
-    run(workdir)
+    tiny.train(workdir)
   assert str(workdir) in str(error.value)
   assert 'there is no earlier checkpoint' in str(error.value)
   assert 'Traceback' not in caplog.text
@@ -104,7 +100,7 @@ def test_an_error_of_the_last_save_is_told_too(tmp_path, monkeypatch):
 
   monkeypatch.setattr(Checkpoints, 'save', save)
   with pytest.raises(UserError, match=r'No space left.*step 6 is'):
-    run(tmp_path)
+    tiny.train(tmp_path)
 
 
 def test_a_command_that_finds_no_room_says_so(capsys):

@@ -11,7 +11,6 @@ import tiny
 from moda_jax import report
 from moda_jax.errors import Interrupted, UserError
 from moda_jax.models import resnet
-from moda_jax.training import loop as train
 from moda_jax.training import predictions, several_seeds
 from moda_jax.training.experiment import Experiment
 from moda_jax.training.run_folder import read_metrics
@@ -139,8 +138,7 @@ def test_the_files_are_read_once(files_config, monkeypatch):
 
 
 def run(workdir, **values):
-  config = tiny.make_run_config(**TOGETHER | values)
-  return train.train(config, workdir, tiny.make_domains(), devices=1)
+  return tiny.train(workdir, **TOGETHER | values)
 
 
 @pytest.fixture(scope='module')

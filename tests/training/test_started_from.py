@@ -11,16 +11,9 @@ import tiny
 from comparison import assert_same_state, logged
 
 from moda_jax.errors import UserError
-from moda_jax.training import loop
 from moda_jax.training.experiment import Experiment
 from moda_jax.training.saved_states import find_steps, load_state
 from moda_jax.training.started_from import take_over
-
-
-def run(workdir, start_from=None, **values):
-  config = tiny.make_run_config(**values)
-  data = tiny.make_domains()
-  return loop.train(config, workdir, data, devices=1, start_from=start_from)
 
 
 def initial_state(**values):
@@ -36,13 +29,13 @@ def assert_equal(one, other):
 def first(tmp_path_factory):
   """Returns a run of four steps."""
   workdir = tmp_path_factory.mktemp('first') / 'run'
-  return run(workdir, steps=4), workdir
+  return tiny.train(workdir, steps=4), workdir
 
 
 def test_the_same_values_end_with_the_bits_of_one_run(first, tmp_path, caplog):
   caplog.set_level('INFO')
-  straight = run(tmp_path / 'straight')
-  outcome = run(tmp_path / 'new', first[1])
+  straight = tiny.train(tmp_path / 'straight')
+  outcome = tiny.train(tmp_path / 'new', first[1])
   assert_same_state(outcome, straight)
   assert logged(tmp_path / 'new') == logged(tmp_path / 'straight')[2:]
   assert f"step 4 of {first[1]}, with its optimizer's state" in caplog.text
@@ -62,20 +55,20 @@ def test_a_run_that_has_started_needs_the_other_no_more(
   with monkeypatch.context() as patch:
     patch.setattr(Experiment, 'make_batches', die)
     with pytest.raises(KeyboardInterrupt):
-      run(tmp_path / 'new', other)
+      tiny.train(tmp_path / 'new', other)
   assert find_steps(tmp_path / 'new') == [4]
   shutil.rmtree(other)
-  one = run(tmp_path / 'new')
-  assert_same_state(one, run(tmp_path / 'again', first[1]))
+  one = tiny.train(tmp_path / 'new')
+  assert_same_state(one, tiny.train(tmp_path / 'again', first[1]))
   record = json.loads((tmp_path / 'new' / 'config.json').read_text())['record']
   assert record['started_from'] == {'path': str(other), 'step': 4}
-  run(tmp_path / 'new', other)  # the same command again
+  tiny.train(tmp_path / 'new', other)  # the same command again
   with pytest.raises(UserError, match=r'started_from\.path: .* there'):
-    run(tmp_path / 'new', first[1])
+    tiny.train(tmp_path / 'new', first[1])
 
 
 def test_other_values_are_trained_with(first, tmp_path):
-  slow = run(tmp_path / 'slow', first[1], learning_rate=1e-6)
+  slow = tiny.train(tmp_path / 'slow', first[1], learning_rate=1e-6)
   jax.tree.map(
     lambda a, b: np.testing.assert_allclose(a, b, atol=1e-4),
     jax.device_get(slow.state.params),
@@ -98,7 +91,7 @@ def test_another_optimizer_begins_by_itself(first, caplog):
 
 
 def test_a_moving_average_is_taken_over_or_left(tmp_path):
-  run(tmp_path / 'run', steps=2, ema_decay=0.5)
+  tiny.train(tmp_path / 'run', steps=2, ema_decay=0.5)
   saved = load_state(tmp_path / 'run')
   with_average, fits = take_over(
     initial_state(ema_decay=0.5), tmp_path / 'run', 6
@@ -113,15 +106,15 @@ def test_a_moving_average_is_taken_over_or_left(tmp_path):
 
 def test_what_does_not_fit_is_named(first, tmp_path):
   with pytest.raises(UserError, match=r'not fit this config: params/\S+ is'):
-    run(tmp_path / 'a', first[1], method='mdan')
+    tiny.train(tmp_path / 'a', first[1], method='mdan')
   with pytest.raises(UserError, match=r'at step 4, .* ends at step 4'):
-    run(tmp_path / 'b', first[1], steps=4)
+    tiny.train(tmp_path / 'b', first[1], steps=4)
   with pytest.raises(UserError, match='does not hold a run'):
-    run(tmp_path / 'c', tmp_path / 'none')
+    tiny.train(tmp_path / 'c', tmp_path / 'none')
   with pytest.raises(UserError, match='is the run itself'):
-    run(first[1], first[1])
+    tiny.train(first[1], first[1])
   (tmp_path / 'd').mkdir()
   shutil.copy(first[1] / 'config.json', tmp_path / 'd')
   with pytest.raises(UserError, match='does not hold a checkpoint yet'):
-    run(tmp_path / 'e', tmp_path / 'd')
+    tiny.train(tmp_path / 'e', tmp_path / 'd')
   assert not (tmp_path / 'e').exists()
