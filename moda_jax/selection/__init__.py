@@ -1,0 +1,1 @@
+"""Selection: judging a model on the target without the target's labels."""
