@@ -7,7 +7,7 @@ import pathlib
 import platform
 from typing import Any
 
-_PACKAGES = ('jax', 'jaxlib', 'flax', 'optax', 'tensorflow', 'numpy')
+_PACKAGES = ('jax', 'jaxlib', 'flax', 'optax', 'tensorflow-cpu', 'numpy')
 
 
 def describe_machine() -> dict[str, Any]:
