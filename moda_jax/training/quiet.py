@@ -2,6 +2,7 @@
 
 import logging
 import sys
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -35,8 +36,14 @@ def pass_over_late_calls() -> None:
   if not _before:
     _before.append(sys.unraisablehook)
     sys.unraisablehook = _pass_on
+    warnings.filterwarnings(
+      'ignore', "coroutine 'async_serialize", category=RuntimeWarning
+    )
 
 
 def _pass_on(unraisable: Any) -> None:
-  if str(unraisable.exc_value) != 'Event loop is closed':
+  error = unraisable.exc_value
+  # A read that was given up is ended as a generator is; Orbax raises anew.
+  given_up = isinstance(getattr(error, '__cause__', None), GeneratorExit)
+  if not given_up and str(error) != 'Event loop is closed':
     _before[0](unraisable)
