@@ -27,6 +27,7 @@ from moda_jax.training.evaluation import (
   Evaluator,
   seed_accuracy,
 )
+from moda_jax.training.learned_views import Learning
 from moda_jax.training.train_step import TrainState, TrainStep, make_train_step
 
 _STACKED: Any = 0  # the axis of the runs, in the place of arrays
@@ -37,6 +38,7 @@ _AXES = TrainState(
   opt_state=_STACKED,
   method_state=_STACKED,
   ema_params=_STACKED,
+  view_weights=_STACKED,
 )
 
 
@@ -60,6 +62,7 @@ def make_step(
   rngs: Sequence[jax.Array],
   ema_decay: float = 0.0,
   skip_nonfinite: bool = False,
+  learning: Learning | None = None,
 ) -> TrainStep:
   """Returns the step of all runs at once, not yet compiled.
 
@@ -69,18 +72,21 @@ def make_step(
     rngs: the key of each run, see `train_step.make_train_step`.
     ema_decay: see `train_step.make_train_step`.
     skip_nonfinite: see there too; every run skips its own steps.
+    learning: see there too.
 
   Returns:
     A function from stacked state and batch to the new stacked state and to
     metrics `[seeds]`.
   """
   if len(rngs) == 1:
-    return make_train_step(method, tx, rngs[0], ema_decay, skip_nonfinite)
+    return make_train_step(
+      method, tx, rngs[0], ema_decay, skip_nonfinite, learning
+    )
 
   def step_of_one(
     state: TrainState, batch: Batch, rng: jax.Array
   ) -> tuple[TrainState, Metrics]:
-    step = make_train_step(method, tx, rng, ema_decay, skip_nonfinite)
+    step = make_train_step(method, tx, rng, ema_decay, skip_nonfinite, learning)
     return step(state, batch)
 
   step = jax.vmap(step_of_one, in_axes=(_AXES, 0, 0), out_axes=(_AXES, 0))
