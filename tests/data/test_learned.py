@@ -77,6 +77,7 @@ def make_batch_fn(**values):
   return batches.make_batch_fn(tiny.make_domains(), SPEC, config)
 
 
+@pytest.mark.slow
 def test_a_batch_is_a_function_of_step_and_probabilities():
   batch_fn, step = make_batch_fn(), tf.constant(3, tf.int64)
   p = learned.to_probabilities(draw_weights(), OPTIONS)
