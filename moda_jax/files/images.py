@@ -65,7 +65,7 @@ def decode(data: bytes, name: str, size: int = 0) -> Image.Image:
   try:
     with warnings.catch_warnings():
       warnings.simplefilter('ignore')  # of odd metadata, which we do not use
-      image = Image.open(io.BytesIO(data), formats=_FORMATS)
+      image: Image.Image = Image.open(io.BytesIO(data), formats=_FORMATS)
       width, height = image.size
       if width * height <= MAX_PIXELS:
         box = _skip_pixels(image, size) if size else None
