@@ -51,7 +51,7 @@ def find_method(objective: Mapping[str, Any]) -> type[Method]:
       f"config.objective.{kind} = '{given[kind]}': '{name}' is not composed of "
       'parts; choose another method.'
     )
-  return compose(**(method.names._asdict() | given))
+  return compose(*method.names._replace(**given))
 
 
 def name_method(objective: Mapping[str, Any]) -> str:

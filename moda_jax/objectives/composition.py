@@ -139,6 +139,7 @@ def compose(
   classified = {view for kind in kinds for view in kind.classified_views}
   networks = [name for kind in kinds for name in kind.networks]
   values: dict[str, Any] = {
+    '__module__': __name__,
     'names': Parts(weights, alignment, target_term, predictor),
     'kinds': kinds,
     'Options': merge_options(*(kind.Options for kind in kinds)),

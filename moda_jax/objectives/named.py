@@ -98,7 +98,11 @@ def _make(name: str, row: Row | type[Method]) -> type[Method]:
   if not isinstance(row, Row):
     return row
   composed = compose(row.weights, row.alignment, row.target_term, row.predictor)
-  values = {'__doc__': row.idea, 'paper': row.paper}
+  values = {
+    '__doc__': row.idea,
+    '__module__': __name__,
+    'paper': row.paper,
+  }
   return type(name, (composed,), values)
 
 

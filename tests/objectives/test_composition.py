@@ -142,7 +142,7 @@ def test_parts_replace_those_of_a_named_method():
     if issubclass(method, Composition):
       parts = method.names._asdict()
       whole = find_method(objective(method='source_only', **parts))
-      assert whole is compose(**parts)
+      assert whole is compose(*method.names)
       assert issubclass(method, whole)
   changed = objective(method='moda_fm', target_term='none', weights='darn')
   assert find_method(changed) is compose('darn', 'dann', 'none', 'shared')
