@@ -83,3 +83,16 @@ def weighted_accuracy(held, target):
   right = [max(range(len(p)), key=lambda c: p[c]) == y for p, y in pairs]
   counted = sum(w for w, r in zip(weights, right, strict=True) if r)
   return counted / sum(weights)
+
+
+def agreements(predicted):
+  shares = []
+  for own in predicted:
+    same = 0
+    for i, p in enumerate(own):
+      together = [
+        sum(other[i][c] for other in predicted) for c in range(len(p))
+      ]
+      same += list(p).index(max(p)) == together.index(max(together))
+    shares.append(same / len(own))
+  return shares
