@@ -12,7 +12,7 @@ import optax
 
 from moda_jax.data.batches import learns_views
 from moda_jax.data.rows import take_rows
-from moda_jax.objectives import METHODS
+from moda_jax.objectives import find_method
 from moda_jax.training import devices as devices_lib
 from moda_jax.training import several_seeds
 from moda_jax.training.options import check
@@ -82,7 +82,7 @@ class Model:
       len(inputs.classes), axis_name, inputs.variant
     )
     self.inputs = inputs._replace(variant=networks.variant)
-    self.method = METHODS[config.objective.method](
+    self.method = find_method(config.objective)(
       networks,
       tuple(config.data.sources),
       self.settings.objective,

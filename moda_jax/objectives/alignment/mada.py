@@ -1,4 +1,4 @@
-"""MADA (Pei et al. 2018): one discriminator per class."""
+"""MADA's alignment (Pei et al. 2018): one discriminator per class."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from moda_jax.models.networks import pooled
 from moda_jax.objectives import metrics as names
 from moda_jax.objectives import terms
 from moda_jax.objectives.forward import Forward, Params, State
-from moda_jax.objectives.method import Method
+from moda_jax.objectives.parts import Aligned, Alignment
 from moda_jax.objectives.reversal import reverse_gradient
 
 _HIDDEN = 1024
@@ -30,55 +30,51 @@ class ClassDiscriminator(nn.Module):
     return nn.Dense(2)(x)
 
 
-class Mada(Method):
-  """mean class loss − (λ/n) Σ_k Σ_x loss of D_k on ŷ_k(x) · z(x).
+class Mada(Alignment):
+  """(λ/n) Σ_k Σ_x loss of D_k on ŷ_k(x) · z(x), one D_k per class, reversed.
 
   n counts all examples of the mini-batch, z is pooled over space, and no
-  gradient flows through the probabilities ŷ that weight it. λ grows from 0 to
-  1 with training as in the paper; μ_d plays no part. The paper has one source;
-  several are merged here.
+  gradient flows through the predicted probabilities ŷ that weight it. λ grows
+  from 0 to 1 with training as in the paper; μ_d and the weights of the sources
+  play no part. The paper has one source; several are merged here.
   """
 
+  paper = 'Pei et al. 2018'
+  target_views = ('weak',)
+  classified_views = ('weak',)
+  has_key = True
   depends_on_length = True  # through λ
+  metric = names.DISCRIMINATOR
 
-  def init(self, rng: jax.Array, x: jax.Array) -> tuple[Params, State]:
+  def init(
+    self, rng: jax.Array, params: Params, state: State, x: jax.Array
+  ) -> tuple[Params, State]:
     """See the base class."""
-    rng, head_rng = jax.random.split(rng)
-    params, state = super().init(rng, x)
-    z, state = self.apply('extractor', params, state, x, train=False)
-    logits, state = self.apply('classifier', params, state, z, train=False)
-    keys = jax.random.split(head_rng, logits.shape[-1])
+    z = self.method.extract(params, state, x)
+    make_classifier = self.method.networks.classifier.init_with_output
+    logits, _ = jax.eval_shape(make_classifier, rng, z)
+    keys = jax.random.split(rng, logits.shape[-1])
     heads = jax.vmap(self._discriminator.init, (0, None))(keys, pooled(z))
-    params['discriminator'] = heads['params']
-    return params, state
+    return {'discriminator': heads['params']}, {}
 
-  def loss(self, forward: Forward) -> jax.Array:
+  def __call__(self, forward: Forward) -> Aligned:
     """See the base class."""
-    features = forward.features
+    features, answers = forward.features, forward.answers
     # [M + 1, B, …]
     z = jnp.concatenate([features['source'], features['weak'][None]])
-    logits = forward.apply('classifier', z)
-    labels = forward.batch['source']['label']
-    class_losses, domain_losses = self.across_devices(
-      (
-        terms.class_losses(logits=logits[:-1], labels=labels),
-        self._domain_losses(forward.params, z, jax.nn.softmax(logits)),
-      )
+    logits = jnp.concatenate([answers.source, answers.target['weak'][None]])
+    losses = self.method.across_devices(
+      self._domain_losses(forward.params, z, jax.nn.softmax(logits))
     )
-    discriminator = domain_losses.mean()
-    strength = _strength(forward.step / self.total_steps)
-    forward.log_by_source(names.CLASS, class_losses)
-    forward.log_by_source(names.DISCRIMINATOR, domain_losses[:-1])
-    forward.metrics |= {
-      f'{names.DISCRIMINATOR}/target': domain_losses[-1],
-      names.DISCRIMINATOR: discriminator,
-      names.STRENGTH: strength,
-    }
-    return class_losses.mean() + strength * discriminator
+    strength = _strength(forward.step / self.method.total_steps)
+    forward.log_by_source(names.DISCRIMINATOR, losses[:-1])
+    forward.log(f'{names.DISCRIMINATOR}/target', losses[-1])
+    forward.log(names.STRENGTH, strength)
+    return self.aligned(strength, shared=losses.mean())
 
   @property
   def _discriminator(self) -> ClassDiscriminator:
-    return ClassDiscriminator(scaled(_HIDDEN, self.networks.width))
+    return ClassDiscriminator(scaled(_HIDDEN, self.method.networks.width))
 
   def _domain_losses(
     self, params: Params, z: jax.Array, probabilities: jax.Array
