@@ -94,11 +94,16 @@ class Composition(Method):
     loss, alpha = self.weights.combine(
       forward, losses + strength * distances, strength * game
     )
+    forward.task_weights = jax.lax.stop_gradient(alpha)
     if self.alignment.metric:
       whole = alpha @ (game + distances) + shared
       forward.log(self.alignment.metric, whole)
     loss += strength * shared + rest
     return loss + sum(term(forward) for term in self.target_terms)
+
+  def task_losses(self, forward: Forward) -> jax.Array:
+    """See the base class."""
+    return self.predictor.losses(forward)[0]
 
   def predict(self, params: Params, state: State, x: jax.Array) -> jax.Array:
     """See the base class."""

@@ -48,7 +48,11 @@ class Forward:
     rng: the key of the step.
     step: the number of the step, from 0.
     metrics: what is logged of the step, by name.
+    task_weights: of the sources' own losses in the method's loss, `[M]`, which
+      sets them; see `Method.task_losses`.
   """
+
+  task_weights: jax.Array
 
   def __init__(
     self,

@@ -25,7 +25,7 @@ from moda_jax.training.evaluation import Evaluator
 from moda_jax.training.fitting import fit_length, fit_network
 from moda_jax.training.learned_views import Learning
 from moda_jax.training.model import Inputs, Model
-from moda_jax.training.train_step import TrainState
+from moda_jax.training.train_step import StepOptions, TrainState
 
 _log = logging.getLogger(__name__)
 
@@ -148,16 +148,19 @@ class Experiment:
     if not self.method.networks.takes_images:
       examples = [some_rows(own) for own in domains]
     self.initial_state, tx = self.model.create_state(examples)
-    decay = self.model.settings.optimizer.ema_decay
-    skip = self.model.settings.run.on_nonfinite == 'skip'
-    rngs = [jax.random.key(seed) for seed in seeds]
+    settings = self.model.settings
     self.learning = None
     if self.model.learns_views:
-      self.learning = Learning(self.model.settings.views, self.epoch_steps)
+      self.learning = Learning(settings.views, self.epoch_steps)
+    step_options = StepOptions(
+      ema_decay=settings.optimizer.ema_decay,
+      skip_nonfinite=settings.run.on_nonfinite == 'skip',
+      sam_rho=settings.optimizer.sam_rho,
+      learning=self.learning,
+    )
+    rngs = [jax.random.key(seed) for seed in seeds]
     self.train_step = devices_lib.compile_step(
-      several_seeds.make_step(
-        self.method, tx, rngs, decay, skip, self.learning
-      ),
+      several_seeds.make_step(self.method, tx, rngs, step_options),
       self.devices,
       donate_state=True,
     )

@@ -111,9 +111,17 @@ def check(config: ml_collections.ConfigDict) -> Settings:
   """Returns the sections, checked; raises `UserError` for a wrong value."""
   _check_names(config)
   kinds = _find_kinds(config)
-  return Settings(
+  settings = Settings(
     **{name: read_section(kinds[name], config[name], name) for name in SECTIONS}
   )
+  rho = settings.optimizer.sam_rho
+  if rho and find_method(config.objective).task_losses is None:
+    raise UserError(
+      f'config.optimizer.sam_rho = {rho}: '
+      f"'{name_method(config.objective)}' does not tell a task loss from the "
+      'rest of its loss; methods that are composed of parts do.'
+    )
+  return settings
 
 
 def _check_names(config: Any) -> None:

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import flax
 import jax
@@ -21,6 +21,7 @@ from moda_jax.objectives.metrics import (
 )
 from moda_jax.training.learned_views import Learning, Weights, first_weights
 from moda_jax.training.optimizers import OptimizerOptions, create_optimizer
+from moda_jax.training.sharpness import value_and_sharp_grad
 
 
 class TrainState(flax.struct.PyTreeNode):
@@ -87,6 +88,24 @@ def _init(method: Method, rng: jax.Array, x: jax.Array) -> tuple[Params, State]:
   return method.init(rng, x)
 
 
+class StepOptions(NamedTuple):
+  """What a step may do beside following the gradient.
+
+  Attributes:
+    ema_decay: of the moving average of the parameters, where the state has one.
+    skip_nonfinite: whether a step whose loss or gradients are not finite
+      leaves everything but the number of the step as it was.
+    sam_rho: ρ of SDAT, see `sharpness`; 0 leaves it out.
+    learning: of magnitudes of strong views, where the state has weights of
+      these.
+  """
+
+  ema_decay: float = 0.0
+  skip_nonfinite: bool = False
+  sam_rho: float = 0.0
+  learning: Learning | None = None
+
+
 TrainStep = Callable[[TrainState, Batch], tuple[TrainState, Metrics]]
 
 
@@ -94,9 +113,7 @@ def make_train_step(
   method: Method,
   tx: optax.GradientTransformation,
   rng: jax.Array,
-  ema_decay: float = 0.0,
-  skip_nonfinite: bool = False,
-  learning: Learning | None = None,
+  options: StepOptions | None = None,
 ) -> TrainStep:
   """Returns the step as a pure function, not yet compiled.
 
@@ -104,17 +121,16 @@ def make_train_step(
     method: gives the loss.
     tx: the optimizer.
     rng: the key that every step's own is folded from.
-    ema_decay: of the moving average of the parameters, where the state has one.
-    skip_nonfinite: whether a step whose loss or gradients are not finite
-      leaves everything but the number of the step as it was.
-    learning: of magnitudes of strong views, where the state has weights of
-      these.
+    options: what else there is to a step; nothing by default.
   """
+  ema_decay, skip_nonfinite, sam_rho, learning = options or StepOptions()
+  grad_fn = jax.value_and_grad(method.loss_and_aux, has_aux=True)
+  if sam_rho:
+    grad_fn = functools.partial(value_and_sharp_grad, method, sam_rho)
 
   def train_step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
     step_rng = jax.random.fold_in(rng, state.step)
     batch = as_float(batch)
-    grad_fn = jax.value_and_grad(method.loss_and_aux, has_aux=True)
     (loss, (metrics, method_state)), grads = grad_fn(
       state.params, state.method_state, batch, step_rng, state.step
     )
