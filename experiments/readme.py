@@ -13,6 +13,7 @@ _ROOT = pathlib.Path(__file__).parents[1]
 README = _ROOT / 'README.md'
 _REVIEWS = _ROOT / 'experiments' / 'results' / 'reviews_paper.md'
 _START, _END = '<!-- methods: python -m experiments.readme -->', '<!-- end -->'
+_VARIANTS = 'moda_fm_'
 _KINDS = {
   'weights': 'of the sources',
   'alignment': 'of the domains',
@@ -48,12 +49,18 @@ def _format_methods() -> str:
     '|---|---|---|---|---|',
   ]
   for name, method in METHODS.items():
+    if name.startswith(_VARIANTS):
+      continue  # of which there are too many
     parts = '–'
     if issubclass(method, Composition):
       parts = ', '.join(method.names)
     idea = (method.__doc__ or '').split('\n')[0].removesuffix('.')
     cells = [f'`{name}`', idea, parts, method.paper, figures.get(name, '')]
     lines.append(f'| {" | ".join(cells)} |')
+  rest = ', '.join(
+    f'`{name}`' for name in METHODS if name.startswith(_VARIANTS)
+  )
+  lines.append(f'| {rest} | MODA-FM with the weights of that name | | | |')
   return '\n'.join(lines) + '\n'
 
 
