@@ -139,6 +139,10 @@ def _make_batch_fn(
       target['weak'] = weak_views[-1]
     if spec.has_strong_view:
       target['strong'] = views.strong(weak_views[-1], step, part, probabilities)
+    if spec.source_strong:
+      source['strong'] = views.strong_of_sources(
+        source['weak'], step, part, probabilities
+      )
     batch = {'source': source, 'target': target}
     if learns:
       batch['probe'] = views.probe(source['weak'], source['label'], step, part)

@@ -115,6 +115,7 @@ class Views:
     )
     self._weak_seed = seeds.stream(seed, 'weak view')
     self._strong_seed = seeds.stream(seed, 'strong view')
+    self._source_seed = seeds.stream(seed, 'strong view of sources')
     self._batch_seed = seeds.stream(seed, 'magnitude')
     self._probe_seed = seeds.stream(seed, 'probe')
 
@@ -157,8 +158,34 @@ class Views:
     """
     if not _are_images(images):
       return images
+    return self._strong(images, self._strong_seed, step, part, probabilities)
+
+  def strong_of_sources(
+    self,
+    images: tf.Tensor,
+    step: tf.Tensor,
+    part: Part | None = None,
+    probabilities: tf.Tensor | None = None,
+  ) -> tf.Tensor:
+    """Returns the strong view of `[M, B, H, W, 3]`; see `strong`."""
+    if not _are_images(images):
+      return images
+    shape = tf.shape(images)
+    rows = tf.reshape(images, [-1, *images.shape[2:]])
+    seed = self._source_seed
+    view = self._strong(rows, seed, step, part, probabilities)
+    return tf.reshape(view, shape)
+
+  def _strong(
+    self,
+    images: tf.Tensor,
+    seed: tf.Tensor,
+    step: tf.Tensor,
+    part: Part | None,
+    probabilities: tf.Tensor | None,
+  ) -> tf.Tensor:
     randomness = Randomness(
-      seeds.fold_in(self._strong_seed, step),
+      seeds.fold_in(seed, step),
       seeds.fold_in(self._batch_seed, step),
       part,
       probabilities,

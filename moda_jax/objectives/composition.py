@@ -87,6 +87,15 @@ class Composition(Method):
       params, state = params | own_params, state | own_state
     return params, state
 
+  def shape_of_logits(
+    self, params: Params, state: State, x: jax.Array
+  ) -> jax.ShapeDtypeStruct:
+    """Returns the shape of one classifier's logits for inputs `[B, …]`."""
+    answer = self.networks.classifier.init_with_output
+    key = jax.random.key(0)
+    z = jax.eval_shape(self.extract, params, state, x)
+    return jax.eval_shape(answer, key, z)[0]
+
   def loss(self, forward: Forward) -> jax.Array:
     """See the base class."""
     losses, rest = self.predictor.losses(forward)
@@ -148,7 +157,10 @@ def compose(
     'names': Parts(weights, alignment, target_term, predictor),
     'kinds': kinds,
     'Options': merge_options(*(kind.Options for kind in kinds)),
-    'batch_spec': BatchSpec(tuple(v for v in _VIEWS if v in read)),
+    'batch_spec': BatchSpec(
+      tuple(v for v in _VIEWS if v in read),
+      source_strong=any(kind.source_strong for kind in kinds),
+    ),
     'classified_views': tuple(v for v in _VIEWS if v in classified),
     'parts': ('extractor', 'classifier', *networks),
     'depends_on_length': any(kind.depends_on_length for kind in kinds),

@@ -17,12 +17,24 @@ ENTROPY = 'entropy'  # of MoE's mixtures
 MIXTURE = 'mixture'  # by source, of MoE
 ALIGNMENT = 'alignment'  # of MoE
 MOMENT_DISTANCE = 'moment_distance'  # of M3SDA
+MMD = 'mmd'
+CORAL = 'coral'
+ADAMATCH = 'adamatch'
+ADAMATCH_CONFIDENT = 'adamatch_confident'  # share of target samples
+CONFUSION = 'confusion'  # of MCC
+TARGET_ENTROPY = 'target_entropy'
+EXPERTS_CONSISTENCY = 'experts_consistency'  # by source, of DAEL
+EXPERTS_TARGET = 'experts_target'  # of DAEL
+EXPERTS_CONFIDENT = 'experts_confident'  # share of target samples
+VARIETY = 'variety'  # entropy of the mean prediction
 
 
 # Logged beside the losses, in units of their own.
 NOT_LOSSES = (
+  ADAMATCH_CONFIDENT,
   f'{ALPHA}/',
   EFFECTIVE_SOURCES,
+  EXPERTS_CONFIDENT,
   GRADIENT_NORM,
   LOSS,
   SKIPPED,
@@ -33,6 +45,7 @@ NOT_LOSSES = (
 LABELS = {
   CONFIDENT: 'share above τ',
   VIEW_MAGNITUDE: 'mean magnitude of strong views',
+  ADAMATCH_CONFIDENT: 'share above AdaMatch’s threshold',
 }
 
 

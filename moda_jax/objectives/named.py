@@ -22,28 +22,28 @@ class Row(NamedTuple):
 ROWS: dict[str, Row | type[Method]] = {
   'source_only': Row(
     *('uniform', 'none', 'none', 'shared'),
-    'mean class loss over the sources: the lower bound',
+    'Mean class loss over the sources: the lower bound.',
   ),
   'dann_ss': DannSS,
   'dann_ms': Row(
     *('uniform', 'dann', 'none', 'shared'),
-    'DANN on all sources, with equal weight',
+    'DANN on all sources, with equal weight.',
     'Ganin & Lempitsky 2015',
   ),
   'mada': Row(
     *('uniform', 'mada', 'none', 'shared'),
-    'one discriminator per class, sources merged',
+    'One discriminator per class, sources merged.',
     'Pei et al. 2018',
   ),
   'mada_ss': MadaSS,
   'mdan': Row(
     *('smooth_max', 'mdan', 'none', 'shared'),
-    'one discriminator per source, the worst source leads',
+    'One discriminator per source, the worst source leads.',
     'Zhao et al. 2018',
   ),
   'mdan_max': Row(
     *('hard_max', 'mdan', 'none', 'shared'),
-    "MDAN's hard version",
+    "MDAN's hard version.",
     'Zhao et al. 2018',
   ),
   'mdan_fm': Row(
@@ -51,40 +51,45 @@ ROWS: dict[str, Row | type[Method]] = {
   ),
   'moe': Row(
     *('sum', 'none', 'none', 'moe'),
-    'one classifier per source, mixed by a learned metric',
+    'One classifier per source, mixed by a learned metric.',
     'Guo et al. 2018',
   ),
   'm3sda': Row(
     *('sum', 'moments', 'none', 'experts'),
-    'one classifier per source, moments of all domains matched',
+    'One classifier per source, moments of all domains matched.',
     'Peng et al. 2019',
+  ),
+  'dael': Row(
+    *('uniform', 'none', 'none', 'dael'),
+    'one classifier per source, each taught by the others',
+    'Zhou et al. 2021',
   ),
   'moda': Row(
     *('softmax', 'dann', 'none', 'shared'),
-    'source weights α = softmax(β) learned with the network',
+    'Source weights α = softmax(β) learned with the network.',
     'Pernes & Cardoso',
   ),
   'fm': Row(
     *('uniform', 'none', 'fixmatch', 'shared'),
-    'consistency on the target, equal weights',
+    'Consistency on the target, equal weights.',
     'Sohn et al. 2020',
   ),
   'moda_fm': Row(
     *('softmax', 'dann', 'fixmatch', 'shared'),
-    'MODA with consistency',
+    'MODA with consistency.',
     'Pernes & Cardoso',
   ),
   'moda_fm_floored': Row(
     *('floored', 'dann', 'fixmatch', 'shared'),
-    'MODA-FM with weights of at least ε/M',
+    'MODA-FM with weights of at least ε/M.',
   ),
   'moda_fm_relative': Row(
     *('relative', 'dann', 'fixmatch', 'shared'),
-    'MODA-FM with μ_s in units of the mean class loss',
+    'MODA-FM with μ_s in units of the mean class loss.',
   ),
   'moda_fm_projected': Row(
     *('projected', 'dann', 'fixmatch', 'shared'),
-    "MODA-FM with the objective's own best weights",
+    "MODA-FM with the objective's own best weights.",
   ),
   'moda_fm_darn': Row(
     *('darn', 'dann', 'fixmatch', 'shared'), "MODA-FM with DARN's weights"

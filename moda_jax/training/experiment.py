@@ -117,6 +117,7 @@ class Experiment:
     """The number of inputs over all domains, views and seeds."""
     spec = self.method.batch_spec
     sources = len(self.config.data.sources) if spec.sources else 0
+    sources *= 1 + spec.source_strong
     groups = sources + len(spec.target_views)
     return self.config.run.seeds * groups * self.config.data.batch_size
 

@@ -55,7 +55,7 @@ def assert_slopes(function, params, grads, part, count=6, sign=1):
 
 
 def test_mada_is_its_twin(monkeypatch):
-  monkeypatch.setattr(mada, '_HIDDEN', 7)
+  monkeypatch.setattr(mada, 'HIDDEN', 7)
   method, batch, params, state = start('mada')
   method.total_steps = 10
   grad_fn = jax.jit(jax.value_and_grad(method.loss_and_aux, has_aux=True))

@@ -4,30 +4,18 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from flax import linen as nn
 
 from moda_jax.models.layers import scaled
 from moda_jax.models.networks import pooled
 from moda_jax.objectives import metrics as names
 from moda_jax.objectives import terms
+from moda_jax.objectives.alignment.small_discriminator import (
+  HIDDEN,
+  SmallDiscriminator,
+)
 from moda_jax.objectives.forward import Forward, Params, State
 from moda_jax.objectives.parts import Aligned, Alignment
 from moda_jax.objectives.reversal import reverse_gradient
-
-_HIDDEN = 1024
-
-
-class ClassDiscriminator(nn.Module):
-  """A small network, since there is one per class."""
-
-  hidden: int
-
-  @nn.compact
-  def __call__(self, x: jax.Array) -> jax.Array:
-    """Maps features `[…, F]` to the logits of source and target."""
-    for _ in range(2):
-      x = nn.relu(nn.Dense(self.hidden)(x))
-    return nn.Dense(2)(x)
 
 
 class Mada(Alignment):
@@ -51,8 +39,7 @@ class Mada(Alignment):
   ) -> tuple[Params, State]:
     """See the base class."""
     z = self.method.extract(params, state, x)
-    make_classifier = self.method.networks.classifier.init_with_output
-    logits, _ = jax.eval_shape(make_classifier, rng, z)
+    logits = self.method.shape_of_logits(params, state, x)
     keys = jax.random.split(rng, logits.shape[-1])
     heads = jax.vmap(self._discriminator.init, (0, None))(keys, pooled(z))
     return {'discriminator': heads['params']}, {}
@@ -73,8 +60,8 @@ class Mada(Alignment):
     return self.aligned(strength, shared=losses.mean())
 
   @property
-  def _discriminator(self) -> ClassDiscriminator:
-    return ClassDiscriminator(scaled(_HIDDEN, self.method.networks.width))
+  def _discriminator(self) -> SmallDiscriminator:
+    return SmallDiscriminator(scaled(HIDDEN, self.method.networks.width))
 
   def _domain_losses(
     self, params: Params, z: jax.Array, probabilities: jax.Array

@@ -1,6 +1,7 @@
 """Which classifiers there are and what predicts, by name in `PREDICTORS`."""
 
 from moda_jax.objectives.parts import Predictor
+from moda_jax.objectives.predictors.dael import Dael
 from moda_jax.objectives.predictors.experts import Experts
 from moda_jax.objectives.predictors.moe import MoE
 from moda_jax.objectives.predictors.shared import Shared
@@ -9,4 +10,5 @@ PREDICTORS: dict[str, type[Predictor]] = {
   'shared': Shared,
   'experts': Experts,
   'moe': MoE,
+  'dael': Dael,
 }

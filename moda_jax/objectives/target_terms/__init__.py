@@ -5,9 +5,18 @@ Several are added up: `fixmatch+mcc`.
 
 from moda_jax.errors import UserError
 from moda_jax.objectives.parts import TargetTerm
+from moda_jax.objectives.target_terms.adamatch import AdaMatch
+from moda_jax.objectives.target_terms.entropy import Entropy, Information
 from moda_jax.objectives.target_terms.fixmatch import FixMatch
+from moda_jax.objectives.target_terms.mcc import Mcc
 
-TARGET_TERMS: dict[str, type[TargetTerm]] = {'fixmatch': FixMatch}
+TARGET_TERMS: dict[str, type[TargetTerm]] = {
+  'fixmatch': FixMatch,
+  'adamatch': AdaMatch,
+  'mcc': Mcc,
+  'information': Information,
+  'entropy': Entropy,
+}
 
 
 def find_target_terms(text: str) -> tuple[type[TargetTerm], ...]:
