@@ -131,7 +131,7 @@ def test_one_rate_a_step_is_drawn_uniformly(low, high):
   rates = jax.vmap(
     lambda key: (
       Forward(method, {}, {}, {}, key, 0)
-      ._draw_dropout(1, method.networks.dropout_range)
+      ._draw_dropout(1, 1, method.networks.dropout_range)
       .rate
     )
   )(keys)
