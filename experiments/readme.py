@@ -76,10 +76,8 @@ def read_figures(text: str) -> dict[str, str]:
 def main() -> None:
   """Writes the tables into the README."""
   text = README.read_text()
-  marked = [
-    f'{_START}{part}{_END}' for part in (find_region(text), make_region())
-  ]
-  README.write_text(text.replace(*marked))
+  old, new = (f'{_START}{x}{_END}' for x in (find_region(text), make_region()))
+  README.write_text(text.replace(old, new))
 
 
 if __name__ == '__main__':
