@@ -20,6 +20,19 @@ def squared_mmd(x: jax.Array, y: jax.Array) -> jax.Array:
   return jnp.maximum(value, 0)
 
 
+def mmd_to_target(*, source: jax.Array, target: jax.Array) -> jax.Array:
+  """Returns the squared MMD of each source and the target, `[M]`.
+
+  It is no mean over examples: on several devices the examples of all of them
+  are to be gathered first.
+
+  Args:
+    source: `[M, B, F]`.
+    target: `[B, F]`.
+  """
+  return jax.vmap(squared_mmd, (0, None))(source, target)
+
+
 def _mean_kernel(x: jax.Array, y: jax.Array) -> jax.Array:
   squares = jnp.sum((x[:, None] - y[None]) ** 2, axis=-1)  # [N, L]
   widths = jnp.array(WIDTHS, squares.dtype)

@@ -179,4 +179,4 @@ class MoE(Method):
         jax.lax.all_gather(x, self.axis_name, axis=x.ndim - 2, tiled=True)
         for x in (encodings, target)
       )
-    return jax.vmap(mmd.squared_mmd, (0, None))(encodings, target).sum()
+    return mmd.mmd_to_target(source=encodings, target=target).sum()
