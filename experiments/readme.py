@@ -13,7 +13,6 @@ _ROOT = pathlib.Path(__file__).parents[1]
 README = _ROOT / 'README.md'
 _REVIEWS = _ROOT / 'experiments' / 'results' / 'reviews_paper.md'
 _START, _END = '<!-- methods: python -m experiments.readme -->', '<!-- end -->'
-_VARIANTS = 'moda_fm_'
 _KINDS = {
   'weights': 'of the sources',
   'alignment': 'of the domains',
@@ -48,20 +47,27 @@ def _format_methods() -> str:
     '| `method=` | idea | parts | paper | Reviews |',
     '|---|---|---|---|---|',
   ]
-  for name, method in METHODS.items():
-    if name.startswith(_VARIANTS):
-      continue  # of which there are too many
-    parts = '–'
+  for name, variants in _group(list(METHODS)).items():
+    method, parts = METHODS[name], '–'
     if issubclass(method, Composition):
       parts = ', '.join(method.names)
+    names = ', '.join(f'`{n}`' for n in (name, *variants))
     idea = (method.__doc__ or '').split('\n')[0].removesuffix('.')
-    cells = [f'`{name}`', idea, parts, method.paper, figures.get(name, '')]
+    cells = [names, idea, parts, method.paper, figures.get(name, '')]
     lines.append(f'| {" | ".join(cells)} |')
-  rest = ', '.join(
-    f'`{name}`' for name in METHODS if name.startswith(_VARIANTS)
-  )
-  lines.append(f'| {rest} | MODA-FM with the weights of that name | | | |')
   return '\n'.join(lines) + '\n'
+
+
+def _group(names: list[str]) -> dict[str, list[str]]:
+  """Returns each method with its variants, whose names begin with its own."""
+  groups: dict[str, list[str]] = {}
+  for name in names:
+    stems = [stem for stem in groups if name.startswith(f'{stem}_')]
+    if stems and stems[-1] != 'moda':  # MODA-FM is the paper's own method
+      groups[stems[-1]].append(name)
+    else:
+      groups[name] = []
+  return groups
 
 
 def read_figures(text: str) -> dict[str, str]:
@@ -76,10 +82,8 @@ def read_figures(text: str) -> dict[str, str]:
 def main() -> None:
   """Writes the tables into the README."""
   text = README.read_text()
-  marked = [
-    f'{_START}{part}{_END}' for part in (find_region(text), make_region())
-  ]
-  README.write_text(text.replace(*marked))
+  old, new = (f'{_START}{x}{_END}' for x in (find_region(text), make_region()))
+  README.write_text(text.replace(old, new))
 
 
 if __name__ == '__main__':

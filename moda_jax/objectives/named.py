@@ -61,7 +61,7 @@ ROWS: dict[str, Row | type[Method]] = {
   ),
   'dael': Row(
     *('uniform', 'none', 'none', 'dael'),
-    'one classifier per source, each taught by the others',
+    'One classifier per source, each taught by the others',
     'Zhou et al. 2021',
   ),
   'moda': Row(
