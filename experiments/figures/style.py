@@ -64,6 +64,7 @@ METHOD_NAMES = {
   'mdan_fm': 'MDAN-FM',
   'moe': 'MoE',
   'm3sda': 'M³SDA',
+  'dael': 'DAEL',
   'moda': 'MODA',
   'fm': 'FM',
   'moda_fm': 'MODA-FM',
