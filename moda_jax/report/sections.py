@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from moda_jax.objectives import METHODS
+from moda_jax.objectives import find_method
 from moda_jax.objectives import metrics as names
 from moda_jax.report import (
   answers,
@@ -90,7 +90,7 @@ def _show_data(
 ) -> str:
   """Returns what was trained on what, with the accuracy of each domain."""
   data = run.config.data
-  labelled = METHODS[run.method].batch_spec.target_labels
+  labelled = find_method(run.config.objective).batch_spec.target_labels
   role = 'target, with labels' if labelled else 'target, without labels'
   rows = []
   for name in (*data.sources, data.target):
