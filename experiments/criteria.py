@@ -9,8 +9,8 @@ points of accuracy lost by its choice against the oracle's, which is the best
 run. Beside them are what a choice at random and the worst choice would lose.
 The same among the evaluations of each run, where they were judged, on average
 over the runs. Agreement is that of all runs of the target (EnsV). What has
-collapsed is refused, as by moda_jax.select. Runs whose accuracy depends on target
-labels are left out. Writes NAME.md and NAME.csv.
+collapsed is refused, as by moda_jax.select. Runs whose accuracy depends on
+target labels are left out. Writes NAME.md and NAME.csv.
 """
 
 import argparse
