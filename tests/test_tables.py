@@ -160,6 +160,17 @@ def test_what_cannot_be_trained_is_refused(tmp_path, values, named):
   assert not trained.requests
 
 
+def test_parts_are_set_before_the_values_that_only_they_read(tmp_path):
+  values = ['mcc_temperature=2.0', 'target_term=fixmatch+mcc', 'tau=0.8']
+  (request,) = make_requests(
+    find_setting('digits', 'tiny'), ['mnistm'], ['fm'], [3], tmp_path, values
+  )
+  objective = request.config().objective
+  assert objective.target_term == 'fixmatch+mcc'
+  assert (objective.mcc_temperature, objective.tau) == (2.0, 0.8)
+  assert request.config().run.seed == 3
+
+
 def test_an_unknown_scale_is_refused():
   with pytest.raises(UserError, match='digits has the scales paper, small, ti'):
     find_setting('digits', 'features')
