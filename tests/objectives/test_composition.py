@@ -34,7 +34,10 @@ SAMPLE = [
   tuple(list(names)[i % len(names)] for names in KINDS)
   for i in range(len(KINDS[0]))
 ]
-SAMPLE = [names for names in SAMPLE if goes_together(names)]
+SAMPLE = [
+  pytest.param(names, marks=[pytest.mark.slow] if i > 3 else [])
+  for i, names in enumerate(filter(goes_together, SAMPLE))
+]
 
 
 @pytest.fixture(autouse=True)
@@ -62,18 +65,12 @@ def pairs(names):
   return set(itertools.combinations(enumerate(names), 2))
 
 
-@pytest.mark.parametrize(
-  'chosen',
-  [
-    pytest.param(every_pair(), id='pairs', marks=pytest.mark.slow),
-    pytest.param(EVERY, id='every', marks=pytest.mark.slow),
-  ],
-)
-def test_compositions_trace(chosen):
+@pytest.mark.slow
+def test_every_two_parts_trace_together():
   """Loss, gradients and prediction have their shapes, without compiling."""
   batch = tiny.make_batch(2, size=4)
   x = batch['target']['weak']
-  for names in chosen:
+  for names in every_pair():
     method = make(*names, sources=2)
     params, state = jax.eval_shape(method.init, jax.random.key(0), x)
     step = jax.value_and_grad(method.loss_and_aux, has_aux=True)
