@@ -7,8 +7,9 @@ import ml_collections
 import numpy as np
 
 from moda_jax.data import features, seeds
-from moda_jax.data.domains import Domain, Domains
+from moda_jax.data.domains import Domain, Domains, labelled_name
 from moda_jax.data.fingerprints import fingerprint
+from moda_jax.data.labelled import find_labelled
 from moda_jax.data.memory import hold_or_stream
 from moda_jax.data.read_files import FILE_READERS, skip_unreadable
 from moda_jax.data.read_tfds import read_tfds
@@ -45,10 +46,13 @@ def load_for_each(
 def open_domains(config: ml_collections.ConfigDict) -> Domains:
   """Opens the whole domains that a config names.
 
-  Pictures in folders are listed and not read yet, see `PictureFiles`.
+  Pictures in folders are listed and not read yet, see `PictureFiles`. Labelled
+  examples of the target are not among them, see `labelled.add_source`.
   """
   data = config.data
-  sources = tuple(_read(config, name) for name in data.sources)
+  extra = labelled_name(data.target) if data.target_labels else ''
+  names = [name for name in data.sources if name != extra]
+  sources = tuple(_read(config, name) for name in names)
   target = test = _read(config, data.target)
   if data.evaluate_on == 'test_split':
     test = _read(config, data.target, 'test')
@@ -58,9 +62,18 @@ def open_domains(config: ml_collections.ConfigDict) -> Domains:
 def draw(domains: Domains, config: ml_collections.ConfigDict) -> Domains:
   """Draws the training examples and what is evaluated, see `load_domains`."""
   data, seed = config.data, config.run.seed
-  sources = tuple(_draw(source, data, seed)[0] for source in domains.sources)
-  target, rest = _draw(domains.target, data, seed)
-  tests = {'test_split': domains.test, 'target': target, 'undrawn': rest}
+  extra = labelled_name(data.target) if data.target_labels else ''
+  sources = tuple(
+    source if source.name == extra else _draw(source, data, seed)[0]
+    for source in domains.sources
+  )
+  labelled = find_labelled(domains.target, data.target_labels)
+  target, rest = _draw(domains.target, data, seed, labelled)
+  tests = {
+    'test_split': domains.test,
+    'target': _leave_out(target, data.target_labels),
+    'undrawn': rest,
+  }
   test = tests[data.evaluate_on]
   if not test.size:
     raise UserError(
@@ -69,6 +82,19 @@ def draw(domains: Domains, config: ml_collections.ConfigDict) -> Domains:
       f'{data.samples}; draw fewer.'
     )
   return Domains(sources, target, test)
+
+
+def _leave_out(target: Domain, path: str) -> Domain:
+  """Returns the target without its labelled examples, itself without any."""
+  labelled = find_labelled(target, path)
+  if not labelled.size:
+    return target
+  if labelled.size == target.size:
+    raise UserError(
+      f'config.data.target_labels = {path!r} labels all {target.size} examples '
+      f"of the target '{target.name}': none is left to evaluate on."
+    )
+  return target.take(np.setdiff1d(np.arange(target.size), labelled))
 
 
 def hold_out(domains: Domains, seed: int) -> Domains:
@@ -103,9 +129,19 @@ def _read(
 
 
 def _draw(
-  domain: Domain, data: ml_collections.ConfigDict, seed: int
+  domain: Domain,
+  data: ml_collections.ConfigDict,
+  seed: int,
+  always: np.ndarray | None = None,
 ) -> tuple[Domain, Domain]:
-  """Draws `data.samples` examples at random; returns them and the rest."""
+  """Draws `data.samples` examples at random; returns them and the rest.
+
+  Args:
+    domain: the whole domain.
+    data: the section of the config.
+    seed: of the draw.
+    always: places of examples that are drawn in any case.
+  """
   count = data.samples
   if count > domain.size:
     raise UserError(
@@ -114,13 +150,22 @@ def _draw(
     )
   if not count or count == domain.size:
     return domain, domain.take(np.arange(0))
-  return _split(domain, count, seed)
+  return _split(domain, count, seed, always)
 
 
-def _split(domain: Domain, count: int, seed: int) -> tuple[Domain, Domain]:
+def _split(
+  domain: Domain, count: int, seed: int, always: np.ndarray | None = None
+) -> tuple[Domain, Domain]:
   """Returns `count` examples at random, and the others."""
   rng = np.random.default_rng(seeds.domain_entropy(seed, domain.name))
   order = rng.permutation(domain.size)
+  if always is not None:
+    if count < len(always):
+      raise UserError(
+        f'config.data.samples = {count}, but {len(always)} examples of '
+        f"'{domain.name}' are labelled; draw as many or more."
+      )
+    order = np.append(always, order[~np.isin(order, always)])
   drawn, rest = np.sort(order[:count]), np.sort(order[count:])
   return domain.take(drawn), domain.take(rest)
 
