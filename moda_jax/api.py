@@ -108,8 +108,10 @@ class Run:
         'moda_jax.load(…).predict takes such rows.'
       )
     files = labelling.find_pictures(pathlib.Path(images).expanduser())
+    takes = self._model.inputs
+    size = takes.picture_size or (0 if takes.padded else takes.shape[0])
     return labelling.label_pictures(
-      self.predict, self.classes, files, out, threshold
+      self.predict, self.classes, files, out, threshold, size
     )
 
   def export(

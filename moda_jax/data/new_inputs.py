@@ -49,7 +49,8 @@ def iter_new_images(
   if not len(images):
     raise UserError(f'there are no inputs; give {_KINDS}.')
   for start in range(0, len(images), _AT_A_TIME):
-    some = [to_image(image) for image in images[start : start + _AT_A_TIME]]
+    size = 0 if padded else shape[0]
+    some = [to_image(x, size) for x in images[start : start + _AT_A_TIME]]
     if padded:
       some = [pad_mnist(image[None])[0] for image in some]
     yield np.stack([_fit(image, shape) for image in some])
@@ -70,10 +71,15 @@ def _list_images(inputs: Any) -> Sequence[Any] | np.ndarray:
   return array
 
 
-def to_image(image: Any) -> np.ndarray:
-  """Returns one image, an array or a path, as bytes, `[H, W, 3]`."""
+def to_image(image: Any, size: int = 0) -> np.ndarray:
+  """Returns one image, an array or a path, as bytes, `[H, W, 3]`.
+
+  Args:
+    image: the image.
+    size: what it will be resized to, see `files.images.decode`.
+  """
   if isinstance(image, str | os.PathLike):
-    return read_picture(pathlib.Path(image))
+    return read_picture(pathlib.Path(image), size=size)
   image = np.asarray(image)
   image = image[..., None] if image.ndim == 2 else image
   if image.ndim != 3 or image.shape[-1] not in (1, 3) or 0 in image.shape:

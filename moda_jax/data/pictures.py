@@ -50,8 +50,11 @@ class UnsizedPictures(abc.ABC):
   def _digest(self, place: int) -> bytes: ...
 
   @abc.abstractmethod
-  def _open(self, place: int) -> np.ndarray:
-    """Returns one, `[H, W, 3]` bytes, or raises `UserError`."""
+  def _open(self, place: int, size: int) -> np.ndarray:
+    """Returns one, `[H, W, 3]` bytes, or raises `UserError`.
+
+    It will be resized to `size`; see `files.images.decode`.
+    """
 
   @abc.abstractmethod
   def _side(self, place: int) -> int: ...
@@ -102,7 +105,7 @@ class UnsizedPictures(abc.ABC):
 
   def _read(self, place: int, size: int) -> np.ndarray | UserError:
     try:
-      return resize(self._open(place), size)
+      return resize(self._open(place, size), size)
     except UserError as error:
       return error
 
@@ -145,10 +148,11 @@ class PictureFiles(UnsizedPictures):
         self._digests[file] = b''  # it is named when it is to be decoded
     return self._digests[file]
 
-  def _open(self, place: int) -> np.ndarray:
+  def _open(self, place: int, size: int) -> np.ndarray:
     """Turns it as its EXIF orientation says."""
     file = self.files[place]
-    return read_picture(file, file.relative_to(self.root) if self.root else '')
+    name = file.relative_to(self.root) if self.root else ''
+    return read_picture(file, name, size)
 
   def _side(self, place: int) -> int:
     return images.shorter_side(self.files[place])
@@ -171,7 +175,8 @@ class UnequalImages(UnsizedPictures):
   def _digest(self, place: int) -> bytes:
     return _digest_array(self._arrays[place])
 
-  def _open(self, place: int) -> np.ndarray:
+  def _open(self, place: int, size: int) -> np.ndarray:
+    del size
     return self._arrays[place]
 
   def _side(self, place: int) -> int:
@@ -203,10 +208,17 @@ def as_pictures(inputs: Any) -> Pictures:
 
 
 def read_picture(
-  path: pathlib.Path, name: str | os.PathLike = ''
+  path: pathlib.Path, name: str | os.PathLike = '', size: int = 0
 ) -> np.ndarray:
-  """Reads one picture, upright, `[H, W, 3]` bytes; errors call it `name`."""
-  picture = images.decode(images.read_file(path, name), str(name or path))
+  """Reads one picture, upright, `[H, W, 3]` bytes.
+
+  Args:
+    path: its file.
+    name: what errors call it; the path by default.
+    size: what it will be resized to, see `files.images.decode`.
+  """
+  data = images.read_file(path, name)
+  picture = images.decode(data, str(name or path), size)
   return np.asarray(images.to_rgb(images.turn_upright(picture)))
 
 

@@ -49,10 +49,11 @@ class RecordedPictures(UnsizedPictures):
   def _digest(self, place: int) -> bytes:
     return hashlib.sha256(self._encoded(place)).digest()
 
-  def _open(self, place: int) -> np.ndarray:
+  def _open(self, place: int, size: int) -> np.ndarray:
     """Leaves it as it lies, as TFDS does."""
     name = f'example {self._places[place]}'
-    return np.asarray(images.to_rgb(images.decode(self._encoded(place), name)))
+    picture = images.decode(self._encoded(place), name, size)
+    return np.asarray(images.to_rgb(picture))
 
   def _side(self, place: int) -> int:
     return min(Image.open(io.BytesIO(self._encoded(place))).size)

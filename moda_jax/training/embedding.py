@@ -30,7 +30,7 @@ from moda_jax.training.progress import format_duration
 
 _log = logging.getLogger(__name__)
 _CHUNK = 64  # pictures to a file
-_VERSION = 1  # of what is computed
+_VERSION = 2  # of what is computed
 _SECONDS = 20.0  # between two lines where there is no terminal
 
 

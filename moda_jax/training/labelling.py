@@ -59,6 +59,7 @@ def label_pictures(
   files: Sequence[pathlib.Path],
   out: pathlib.Path,
   threshold: float,
+  size: int,
 ) -> str:
   """Writes the table; returns a line that says what became of the pictures.
 
@@ -68,8 +69,9 @@ def label_pictures(
     files: the pictures.
     out: the table, with the columns of `HEADER`.
     threshold: below it the remark on a picture is 'unsure'.
+    size: what `predict` resizes to, see `files.images.decode`.
   """
-  rows = list(_label(predict, classes, files, threshold))
+  rows = list(_label(predict, classes, files, threshold, size))
   unread = sum(row[1] == '' for row in rows)
   if unread == len(rows):
     raise UserError(f'None of the pictures can be read: {rows[0][-1]}.')
@@ -92,11 +94,12 @@ def _label(
   classes: Sequence[str],
   files: Sequence[pathlib.Path],
   threshold: float,
+  size: int,
 ) -> Iterator[list[str]]:
   """Yields a row for every picture, in their order."""
   for start in range(0, len(files), _AT_A_TIME):
     some = files[start : start + _AT_A_TIME]
-    read, faults = _read(some)
+    read, faults = _read(some, size)
     predicted: Any = predict(list(read.values())) if read else ()
     labelled = dict(zip(read, predicted, strict=True))
     for file in some:
@@ -107,13 +110,13 @@ def _label(
 
 
 def _read(
-  files: Sequence[pathlib.Path],
+  files: Sequence[pathlib.Path], size: int
 ) -> tuple[dict[pathlib.Path, np.ndarray], dict[pathlib.Path, str]]:
   """Returns what could be read, and why the others could not."""
   read, faults = {}, {}
   for file in files:
     try:
-      read[file] = read_picture(file)
+      read[file] = read_picture(file, size=size)
     except UserError as error:
       faults[file] = str(error)
   return read, faults

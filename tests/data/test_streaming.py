@@ -153,7 +153,7 @@ def test_records_are_read_by_index_as_tfds_reads_them(tmp_path):
   there = builder.as_data_source(split='train')
   pictures = RecordedPictures(builder, 'train')
   labels = [example['label'] for example in there]
-  found = [pictures._open(i) for i in range(len(pictures))]
+  found = [pictures._open(i, 0) for i in range(len(pictures))]
   np.testing.assert_array_equal(pictures.read_labels(), labels)
   for example, image in zip(there, found, strict=True):
     np.testing.assert_array_equal(example['image'], image)

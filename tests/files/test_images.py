@@ -154,6 +154,49 @@ def test_the_limit_is_on_pixels(monkeypatch):
     images.decode(data, 'x')
 
 
+def _photograph(height, width, orientation=1):
+  """Returns a JPEG of smooth colours with some noise, as cameras make."""
+  rng = np.random.RandomState(0)
+  coarse = rng.randint(0, 256, (height // 25, width // 25, 3), np.uint8)
+  smooth = Image.fromarray(coarse).resize((width, height), Image.BICUBIC)
+  pixels = np.asarray(smooth) + rng.normal(0, 4, (height, width, 3))
+  picture = Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8))
+  exif = Image.Exif()
+  exif[0x0112] = orientation
+  return _save(picture, 'JPEG', quality=90, exif=exif)
+
+
+@pytest.mark.parametrize(('height', 'width'), [(400, 500), (375, 501)])
+@pytest.mark.parametrize('orientation', [1, 6])
+@pytest.mark.parametrize('size', [134, 80, 60, 30])
+def test_large_jpegs_become_what_resizing_all_of_them_gives(
+  height, width, orientation, size
+):
+  data = _photograph(height, width, orientation)
+  whole = images.turn_upright(images.decode(data, 'x'))
+  assert sorted(whole.size) == [height, width]
+  part = images.turn_upright(images.decode(data, 'x', size))
+  resized = [
+    np.asarray(image.resize((size, size), Image.Resampling.BILINEAR), float)
+    for image in (part, whole)
+  ]
+  assert np.abs(resized[0] - resized[1]).mean() < 1.5
+  # What is left to decode is never less than half as large again.
+  assert part.size == ((size, size) if 2 * 1.5 * size <= height else whole.size)
+
+
+def test_other_files_are_decoded_in_full():
+  data = _save(Image.open(io.BytesIO(_photograph(400, 500))), 'PNG')
+  assert images.decode(data, 'x', 30).size == (500, 400)
+
+
+@pytest.mark.parametrize('share', [0.1, 0.5, 0.9])
+def test_a_truncated_jpeg_is_refused_at_any_size(share):
+  data = _photograph(400, 500)
+  with pytest.raises(images.UnreadableImage):
+    images.decode(data[: int(share * len(data))], 'x', 30)
+
+
 def test_names():
   assert images.is_image_name('a/b/X.JPG')
   assert images.is_image_name('x.webp')
