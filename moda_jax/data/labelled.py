@@ -49,18 +49,19 @@ def add_source(whole: Domains, data: ml_collections.ConfigDict) -> Domains:
   """Returns the whole domains with that source, if there is one.
 
   Args:
-    whole: without it.
+    whole: may have it already.
     data: the section of the config.
   """
-  if not data.target_labels:
+  name = labelled_name(whole.target.name)
+  if not data.target_labels or name in [s.name for s in whole.sources]:
     return whole
   labels = _check_labels(whole, data.target_labels)
   training, held = _halve(labels)
-  place = {name: i for i, name in enumerate(whole.target.names)}
+  place = {example: i for i, example in enumerate(whole.target.names)}
   classes = tuple(sorted(set(training.values())))
-  source = whole.target.take(np.array([place[name] for name in training]))
+  source = whole.target.take(np.array([place[e] for e in training]))
   source = source._replace(
-    name=labelled_name(whole.target.name),
+    name=name,
     origin=f'labels in {data.target_labels}',
     classes=classes,
     labels=np.array([classes.index(c) for c in training.values()], np.int32),

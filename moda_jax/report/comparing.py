@@ -12,7 +12,7 @@ from moda_jax.report import choice_page, compared, worth
 from moda_jax.report.candidates import Looked, find_written, look, sample
 from moda_jax.report.choice import Choice, choose
 from moda_jax.report.compared import Compared
-from moda_jax.report.page import PageWriter, write_run_page
+from moda_jax.report.page import PageWriter, is_complete, write_run_page
 from moda_jax.training import loop, same_budget
 from moda_jax.training.outcome import Outcome
 from moda_jax.training.same_budget import BASELINE, Plan
@@ -38,9 +38,9 @@ def compare(
   Returns:
     The path of the page, and the choice.
   """
-  plan = same_budget.plan(config, methods)
-  if leave_one_out and len(plan.whole.sources) < 2:
+  if leave_one_out and len(config.data.sources) < 2:
     raise UserError('--leave_one_out needs at least 2 sources; there is 1.')
+  plan = same_budget.plan(config, methods)
   runs = _Runs(folder)
   for method, own in plan.configs.items():
     runs.train(method, folder / method, own, plan)
@@ -88,7 +88,8 @@ class _Runs:
       _log.warning('%s has not finished: %s', name, error)
       self.failed[name] = f'it has not finished: {error}'
       return
-    write_run_page(outcome, workdir)
+    if not is_complete(workdir):
+      write_run_page(outcome, workdir)
     if not self.looked:
       self._keep_examples(outcome)
     self.looked.append(look(name, outcome, workdir))
@@ -106,10 +107,10 @@ def _leave_out(
   whole = next(run for run in runs.looked if run.name == method)
   without = _Runs(runs.folder)
   without.looked.append(whole._replace(name='all sources'))
-  for source in plan.whole.sources:
-    part = plan.without(method, source.name)
-    workdir = runs.folder / f'without_{source.name}'
-    without.train(f'without {source.name}', workdir, part.configs[method], part)
+  for source in plan.configs[method].data.sources:
+    part = plan.without(method, source)
+    workdir = runs.folder / f'without_{source}'
+    without.train(f'without {source}', workdir, part.configs[method], part)
   return without.looked, choose(without.looked, without.failed)
 
 

@@ -28,6 +28,15 @@ def write_run_page(
   return write_page(folder / 'report', {name: (outcome, folder)})
 
 
+def is_complete(workdir: pathlib.Path) -> bool:
+  """Says whether a run's page is that of all that was logged, to the end."""
+  page, metrics = workdir / 'report' / _PAGE, workdir / 'metrics.jsonl'
+  if not page.is_file() or not metrics.is_file():
+    return False
+  is_later = page.stat().st_mtime >= metrics.stat().st_mtime
+  return is_later and html.REFRESH not in page.read_text(encoding='utf-8')
+
+
 def write_page(
   folder: pathlib.Path,
   outcomes: Mapping[str, tuple[Outcome, pathlib.Path]],

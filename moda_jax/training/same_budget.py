@@ -56,7 +56,7 @@ def plan(config: ml_collections.ConfigDict, methods: Iterable[str]) -> Plan:
   """
   names = tuple(dict.fromkeys((BASELINE, *methods)))
   _check(config, names)
-  whole = open_domains(config)
+  whole = labelled.add_source(open_domains(config), config.data)
   config = fit_network(config, whole)
   data = config.data
   largest = max(data.samples or d.size for d in (*whole.sources, whole.target))
