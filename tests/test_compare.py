@@ -41,6 +41,7 @@ def read(path):
     return list(csv.DictReader(file))
 
 
+@pytest.mark.slow
 def test_methods_are_trained_compared_and_resumed(tmp_path, monkeypatch):
   config = get_config(write_folders(tmp_path / 'data'))
   runs = tmp_path / 'runs'

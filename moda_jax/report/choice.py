@@ -4,8 +4,21 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from moda_jax.report.candidates import Looked
+from moda_jax.selection.agreement import AGREEMENT
 from moda_jax.selection.ranking import Candidate, Ranking, rank
 from moda_jax.training.same_budget import BASELINE
+
+CRITERIA_IN_WORDS = {
+  AGREEMENT: 'the share of answers that are those of the mean prediction of '
+  'all runs that are not refused',
+  'entropy': 'how unsure the answers are on average',
+  'information': 'how sure the answers are, and how many classes they use',
+  'nuclear_norm': 'the same, by the singular values of the predictions',
+  'density': 'whether predictions lie in tight groups',
+  'source_accuracy': 'accuracy on source examples kept out of training',
+  'weighted_accuracy': 'the same, where examples like those of the target '
+  'count more',
+}
 
 
 class Choice(NamedTuple):
@@ -41,7 +54,7 @@ def choose(
     [Candidate(run.name, run.scores, run.judged) for run in looked]
   )
   left = [run for run in looked if run.name not in ranking.refused]
-  name, how = ranking.chosen, ranking.reason
+  name, how = ranking.chosen, _explain(ranking)
   if left and left[0].labelled[1]:
     name, how = _choose_by_labels(left, ranking)
   reasons = [how, *_compare_with_baseline(name, ranking)]
@@ -55,6 +68,14 @@ def choose(
     ranking=ranking,
     refused=refused,
   )
+
+
+def _explain(ranking: Ranking) -> str:
+  """Says what decides, and what that is."""
+  words = CRITERIA_IN_WORDS.get(ranking.criterion)
+  if not words:
+    return ranking.reason
+  return f'{ranking.reason} {ranking.criterion.capitalize()} is {words}.'
 
 
 def _choose_by_labels(
@@ -96,7 +117,8 @@ def _compare_with_baseline(name: str, ranking: Ranking) -> list[str]:
     return []
   if name == BASELINE:
     return _name_dissenters(ranking)
-  before, behind = [], []
+  before: list[str] = []
+  behind: list[str] = []
   for criterion, order in ranking.orders.items():
     if name in order and BASELINE in order:
       is_before = order.index(name) < order.index(BASELINE)

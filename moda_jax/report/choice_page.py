@@ -7,29 +7,17 @@ from moda_jax.data.domains import labelled_name
 from moda_jax.files.atomic import write_whole
 from moda_jax.report import answers, html, pictures
 from moda_jax.report.candidates import Looked
-from moda_jax.report.choice import Choice
+from moda_jax.report.choice import CRITERIA_IN_WORDS, Choice
 from moda_jax.report.compared import Compared
 from moda_jax.report.html import bar, escape, table
 from moda_jax.report.palette import domain_styles
 from moda_jax.report.worth import Worth
-from moda_jax.selection.agreement import AGREEMENT
 from moda_jax.selection.ranking import badness, is_higher_better
 from moda_jax.training.same_budget import BASELINE
 
 _SHOWN = 24  # examples to label; the file has more
 _NAMED = 10  # of those that are not pictures
 _MOST = 2.0  # of the distance
-_CRITERIA = {
-  AGREEMENT: 'the share of answers that are those of the mean prediction of '
-  'all runs that are not refused',
-  'entropy': 'how unsure the answers are',
-  'information': 'how sure the answers are, and how many classes they use',
-  'nuclear_norm': 'the same, by the singular values of the predictions',
-  'density': 'whether predictions lie in tight groups',
-  'source_accuracy': 'accuracy on source examples kept out of training',
-  'weighted_accuracy': 'the same, where examples like those of the target '
-  'count more',
-}
 
 
 def write_page(compared: Compared, folder: pathlib.Path) -> pathlib.Path:
@@ -86,7 +74,7 @@ def _show_choice(compared: Compared) -> str:
 def _show_criteria(compared: Compared) -> str:
   names = compared.choice.ranking.orders
   explained = ''.join(
-    f'<li><b>{escape(n)}</b>: {_CRITERIA.get(n, "")}; '
+    f'<li><b>{escape(n)}</b>: {CRITERIA_IN_WORDS.get(n, "")}; '
     f'{"high" if is_higher_better(n) else "low"} is good</li>'
     for n in names
   )
@@ -284,7 +272,7 @@ def _count_votes(
   given = [classes[run.judged[place].argmax()] for run in voting]
   counts = {name: given.count(name) for name in dict.fromkeys(given)}
   ordered = sorted(counts, key=lambda name: -counts[name])
-  return [f'{name} {counts[name]}' for name in ordered]
+  return [f'{name} ×{counts[name]}' for name in ordered]
 
 
 def _show_runs(compared: Compared) -> str:

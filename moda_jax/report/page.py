@@ -29,12 +29,9 @@ def write_run_page(
 
 
 def is_complete(workdir: pathlib.Path) -> bool:
-  """Says whether a run's page is that of all that was logged, to the end."""
-  page, metrics = workdir / 'report' / _PAGE, workdir / 'metrics.jsonl'
-  if not page.is_file() or not metrics.is_file():
-    return False
-  is_later = page.stat().st_mtime >= metrics.stat().st_mtime
-  return is_later and html.REFRESH not in page.read_text(encoding='utf-8')
+  """Says whether a run has a page that was written at the end of training."""
+  page = workdir / 'report' / _PAGE
+  return page.is_file() and html.REFRESH not in page.read_text(encoding='utf-8')
 
 
 def write_page(
