@@ -11,7 +11,7 @@ import sys
 import pytest
 
 _HERE = pathlib.Path(__file__).parent
-sys.path[:0] = [str(_HERE), str(_HERE / 'objectives')]
+sys.path[:0] = [str(_HERE / name) for name in ('', 'objectives', 'selection')]
 # Before JAX starts. Tests that want one device take the first. Programs are
 # small and run once or twice: compiling them is what takes the time.
 os.environ['JAX_PLATFORMS'] = 'cpu'

@@ -71,6 +71,7 @@ def run(method, network):
   state = experiment.evaluator.observe_sources(state)
   record(found, 'state', state)
   record(found, 'accuracy', experiment.evaluator.accuracies(state))
+  record(found, 'judged', experiment.evaluator.judge(state))
   return found
 
 

@@ -1,9 +1,12 @@
 """The peak memory of an Office-31 step, with and without `remat`.
 
-Each takes two steps in a process of its own, on random images.
+Each takes two steps in a process of its own, on random images. A run of eight
+steps, whose batches are made ahead and whose steps are dispatched ahead, is
+compared with a run of a single one.
 """
 
 import multiprocessing
+import pathlib
 import resource
 import time
 from typing import Any
@@ -12,6 +15,7 @@ from experiments.benchmark import settings
 from experiments.benchmark.options import Options
 
 _GIBIBYTE = 2**30
+_RUNS = (1, 8)  # steps
 
 
 def measure(options: Options) -> dict[str, Any]:
@@ -23,7 +27,23 @@ def measure(options: Options) -> dict[str, Any]:
     argument = f'webcam,pretrained=,image_size={size},remat={remat}'
     with context.Pool(1) as pool:
       found[f'remat={remat}'] = pool.apply(_measure_one, (argument,))
+  for steps in _RUNS:
+    argument = f'webcam,pretrained=,image_size={size},steps={steps}'
+    with context.Pool(1) as pool:
+      peak_of_run = pool.apply(_measure_run, (argument, options.folder))
+    found[f'run of {steps}'] = peak_of_run
   return found
+
+
+def _measure_run(argument: str, folder: pathlib.Path) -> float:
+  """Trains and evaluates; returns the most memory of its process, in GiB."""
+  import moda_jax
+  from moda_jax.training import loop
+
+  config = moda_jax.get_config(f'office31:{argument}')
+  domains = settings.make_domains(config, 'office31', 32)
+  loop.train(config, folder / f'{config.run.steps}', domains)
+  return peak()
 
 
 def _measure_one(argument: str) -> dict[str, float]:
@@ -62,9 +82,16 @@ def describe(result: dict[str, Any]) -> list[str]:
     '|---|---|---|---|---|',
   ]
   for name, found in result.items():
-    if name != 'size':
+    if name.startswith('remat'):
       lines.append(
         f'| `{name}` | {found["kept"]:.2f} GiB | {found["reserved"]:.2f} GiB '
         f'| {found["process"]:.2f} GiB | {found["seconds"]:.1f} |'
       )
-  return [*lines, '']
+  one, several = (result[f'run of {steps}'] for steps in _RUNS)
+  return [
+    *lines,
+    '',
+    f'A run of {_RUNS[1]} steps with an evaluation has {several:.2f} GiB at '
+    f'most, one of a single step {one:.2f}: {several / one:.2f} ×.',
+    '',
+  ]

@@ -46,6 +46,7 @@ def match_classes(domains: Domains) -> Domains:
     sources=tuple(_translate(domain, classes) for domain in domains.sources),
     target=_translate(domains.target, classes),
     test=_translate(domains.test, classes),
+    held=tuple(_translate(domain, classes) for domain in domains.held),
   )
 
 

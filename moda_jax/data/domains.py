@@ -80,11 +80,14 @@ class Domains(NamedTuple):
     target: the target's training examples. Its labels go to no batch unless
       the method declares that it reads them.
     test: the target's examples to evaluate on.
+    held: examples of the sources that are kept out of training, in the same
+      order; empty where none are.
   """
 
   sources: tuple[Domain, ...]
   target: Domain
   test: Domain
+  held: tuple[Domain, ...] = ()
 
   def describe(self) -> dict[str, str]:
     """Returns each domain's origin and number of examples, by name."""
@@ -119,6 +122,7 @@ def map_domains(
     sources=tuple(change(domain) for domain in domains.sources),
     target=target,
     test=target if same else change(domains.test),
+    held=tuple(change(domain) for domain in domains.held),
   )
 
 

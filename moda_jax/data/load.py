@@ -43,6 +43,23 @@ def load_for_each(
   return [features.prepare_inputs(domains, data) for domains in drawn]
 
 
+def prepare_target(
+  config: ml_collections.ConfigDict, whole: Domains, examples: Domain
+) -> Domain:
+  """Returns examples of the target as the network of a run takes them.
+
+  Args:
+    config: of the run.
+    whole: the whole domains; words are weighted as in those that it draws.
+    examples: of the target.
+  """
+  domains = Domains((), examples, examples)
+  if config.data.features == 'tfidf':
+    domains = draw(whole, config)._replace(test=examples, held=())
+  (domains,) = hold_or_stream([domains], config.data)
+  return features.prepare_inputs(domains, config.data).test
+
+
 def open_domains(config: ml_collections.ConfigDict) -> Domains:
   """Opens the whole domains that a config names.
 
@@ -63,10 +80,12 @@ def draw(domains: Domains, config: ml_collections.ConfigDict) -> Domains:
   """Draws the training examples and what is evaluated, see `load_domains`."""
   data, seed = config.data, config.run.seed
   extra = labelled_name(data.target) if data.target_labels else ''
-  sources = tuple(
-    source if source.name == extra else _draw(source, data, seed)[0]
+  few = [source for source in domains.sources if source.name == extra]
+  sources = [
+    _draw(source, data, seed)[0]
     for source in domains.sources
-  )
+    if source.name != extra
+  ]
   labelled = find_labelled(domains.target, data.target_labels)
   target, rest = _draw(domains.target, data, seed, labelled)
   tests = {
@@ -81,7 +100,24 @@ def draw(domains: Domains, config: ml_collections.ConfigDict) -> Domains:
       f"the target '{target.name}' are drawn by config.data.samples = "
       f'{data.samples}; draw fewer.'
     )
-  return Domains(sources, target, test)
+  held: list[Domain] = []
+  if data.holdout:
+    parts = [_hold_back(source, data.holdout, seed) for source in sources]
+    sources, held = [p[0] for p in parts], [p[1] for p in parts]
+  return Domains((*sources, *few), target, test, tuple(held))
+
+
+def _hold_back(
+  domain: Domain, share: float, seed: int
+) -> tuple[Domain, Domain]:
+  """Returns the examples of a source to train on, and those held out."""
+  count = max(1, round(share * domain.size))
+  if count >= domain.size:
+    raise UserError(
+      f"config.data.holdout = {share} leaves '{domain.name}', which has "
+      f'{domain.size} examples, none to train on.'
+    )
+  return _split(domain, domain.size - count, seed, stream=f'{domain.name}/held')
 
 
 def _leave_out(target: Domain, path: str) -> Domain:
@@ -107,7 +143,7 @@ def hold_out(domains: Domains, seed: int) -> Domains:
   count = domains.target.size * 4 // 5
   target, test = _split(domains.target, count, seed)
   _log.info('test: %d of the target are held out', test.size)
-  return Domains(domains.sources, target, test)
+  return domains._replace(target=target, test=test)
 
 
 def _read(
@@ -154,10 +190,15 @@ def _draw(
 
 
 def _split(
-  domain: Domain, count: int, seed: int, always: np.ndarray | None = None
+  domain: Domain,
+  count: int,
+  seed: int,
+  always: np.ndarray | None = None,
+  stream: str = '',
 ) -> tuple[Domain, Domain]:
   """Returns `count` examples at random, and the others."""
-  rng = np.random.default_rng(seeds.domain_entropy(seed, domain.name))
+  entropy = seeds.domain_entropy(seed, stream or domain.name)
+  rng = np.random.default_rng(entropy)
   order = rng.permutation(domain.size)
   if always is not None:
     if count < len(always):
@@ -180,3 +221,11 @@ def _log_sizes(domains: Domains) -> None:
     _log.info('test: the examples of the target themselves')
   else:
     _log.info('test %s: %d examples', domains.test.name, domains.test.size)
+  if domains.held:
+    held = ', '.join(f'{d.size} of {d.name}' for d in domains.held)
+    _log.info('held out of training: %s', held)
+  else:
+    _log.info(
+      'held out of training: none (holdout=0.1 keeps a tenth of every source, '
+      'for the criteria source_accuracy and weighted_accuracy)'
+    )

@@ -37,7 +37,7 @@ def hold_or_stream(
   unread = {
     id(d.inputs): d
     for domains in drawn
-    for d in (*domains.sources, domains.target, domains.test)
+    for d in (*domains.sources, domains.target, domains.test, *domains.held)
     if isinstance(d.inputs, UnsizedPictures)
   }
   if not unread:

@@ -21,6 +21,8 @@ class DataOptions:
       file, `folder:PATH` or `npz:PATH`.
     data_dir: where TFDS keeps data sets; its own default if empty.
     samples: how many training examples are drawn from each domain; 0 takes all.
+    holdout: the share of every source's examples that is kept out of training,
+      for criteria that judge a model without labels of the target.
     evaluate_on: the target's 'test_split', its training examples themselves
       ('target'), or those that were not drawn ('undrawn').
     target_labels: a table of labelled examples of the target, see
@@ -41,6 +43,7 @@ class DataOptions:
   datasets: Any = None
   data_dir: str = option('')
   samples: int = option(0, least=0)
+  holdout: float = option(0.0, least=0, below=1)
   evaluate_on: str = option(
     'test_split', choices=('test_split', 'target', 'undrawn')
   )

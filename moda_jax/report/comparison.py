@@ -16,9 +16,21 @@ _BOUND = 1.96  # standard errors, 95 %
 
 
 def last_accuracy(run: ReportedRun) -> float | None:
-  """Returns the accuracy of the last evaluation; None without labels."""
-  found = [line[ACCURACY] for line in run.metrics if ACCURACY in line]
-  return found[-1] if found else None
+  """Returns the accuracy of the last evaluation; None without labels.
+
+  Where the run has chosen an evaluation by a criterion, it is that one.
+  """
+  line = _last_evaluation(run)
+  return line[ACCURACY] if line else None
+
+
+def _last_evaluation(run: ReportedRun) -> dict[str, float]:
+  """Returns the last evaluation of the run's state; empty without labels."""
+  found = [line for line in run.metrics if ACCURACY in line]
+  if run.state is not None and run.config.run.get('selection', ''):
+    step = int(run.state.step)
+    found = [line for line in found if line['step'] <= step]
+  return found[-1] if found else {}
 
 
 def show_results(runs: Sequence[ReportedRun]) -> str:
@@ -34,7 +46,7 @@ def _rows(run: ReportedRun) -> list[tuple[str, ...]]:
   name = escape(run.name)
   if not evaluated:
     return [(name, 'no labels', '', '')]
-  last = evaluated[-1]
+  last = _last_evaluation(run)
   best = max(line[ACCURACY] for line in evaluated)
   shown = format_accuracy(last[ACCURACY], last.get(DEVIATION))
   rows: list[tuple[str, ...]] = [

@@ -22,6 +22,7 @@ _NOT_LOSSES = (
   progress.IMAGES_PER_SECOND,
   progress.STEPS_PER_SECOND,
   'target/',
+  'selection/',
 )
 _TITLES = {
   names.LOSS: 'Total loss',
@@ -77,6 +78,13 @@ def draw_confident(lines: Lines, threshold: float | None) -> Figure:
   steps, values = series(lines, names.CONFIDENT)
   _plot(axes, steps, 100 * values, '', style(0))
   axes.set_ylim(-2, 102)
+  return figure
+
+
+def draw_metric(label: str, lines: Lines, name: str, own: Style) -> Figure:
+  """Draws one metric over steps."""
+  figure, axes = make_axes(label, 2.7)
+  _plot(axes, *series(lines, name), '', own)
   return figure
 
 

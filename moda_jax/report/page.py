@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from moda_jax.files.atomic import write_whole
-from moda_jax.report import comparison, curves, html, runs, sections
+from moda_jax.report import comparison, criteria, curves, html, runs, sections
 from moda_jax.report.palette import run_styles
 from moda_jax.report.runs import ReportedRun
 from moda_jax.training.experiment import Experiment
@@ -72,9 +72,10 @@ def _overview(shown: Sequence[ReportedRun]) -> list[str]:
   parts = [sections.show_title(shown)]
   for sentence in comparison.judge(shown):
     parts.append(f'<p class="verdict">{html.escape(sentence)}</p>')
+  several = len(shown) > 1
   if all(comparison.last_accuracy(run) is None for run in shown):
     parts.append('<p>The target has no labels: there is no accuracy.</p>')
-    return parts
+    return [*parts, criteria.show_candidates(shown)] if several else parts
   target = html.escape(shown[-1].config.data.target)
   parts.append(f'<h2>Accuracy on the target {target}</h2>')
   parts.append(comparison.show_results(shown))
@@ -86,7 +87,8 @@ def _overview(shown: Sequence[ReportedRun]) -> list[str]:
   styles = run_styles({run.name: run.method for run in shown})
   drawn = curves.draw_accuracy(lines, styles)
   parts.append(html.grid([html.figure(drawn, 'Target accuracy over time')]))
-  if len(shown) > 1:
+  if several:
+    parts.append(criteria.show_candidates(shown))
     parts.append('<h2>What the runs differ in</h2>')
     parts.append(comparison.show_differences(shown))
   return parts

@@ -14,8 +14,8 @@ from moda_jax.training.experiment import Experiment
 from moda_jax.training.outcome import Outcome
 from moda_jax.training.recorded import read_recorded
 from moda_jax.training.run_folder import read_metrics
-from moda_jax.training.saved_states import load_state
 from moda_jax.training.train_step import TrainState
+from moda_jax.training.trained import load_trained
 
 
 class ReportedRun(NamedTuple):
@@ -122,7 +122,7 @@ def _open(workdir: pathlib.Path) -> ReportedRun:
         'It was trained on arrays in memory, which are not kept; Run.report() '
         'shows them right after training.'
       )
-    state = load_state(workdir)
+    state = load_trained(workdir).state
     return run._replace(experiment=Experiment(recorded.config), state=state)
   except UserError as error:
     return run._replace(

@@ -8,7 +8,14 @@ import numpy as np
 from moda_jax.data.domains import labelled_name
 from moda_jax.objectives import METHODS
 from moda_jax.objectives import metrics as names
-from moda_jax.report import answers, comparison, curves, maps, pictures
+from moda_jax.report import (
+  answers,
+  comparison,
+  criteria,
+  curves,
+  maps,
+  pictures,
+)
 from moda_jax.report.examination import Examination, examine
 from moda_jax.report.html import (
   bar,
@@ -67,6 +74,7 @@ def show_run(run: ReportedRun) -> list[str]:
     seen = examine(run.experiment, run.state)
   parts.append(_show_data(run, styles, seen))
   parts.append(_show_curves(run, styles))
+  parts.append(criteria.show_criteria(run))
   if seen is not None:
     parts += [
       _show_answers(seen),

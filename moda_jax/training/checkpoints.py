@@ -9,6 +9,7 @@ import functools
 import logging
 import os
 import pathlib
+from collections.abc import Sequence
 from typing import Any
 
 import orbax.checkpoint as ocp
@@ -34,8 +35,29 @@ _ITEMS = ('state', 'config', 'extra')
 _FAULTS = (ValueError, RuntimeError, OSError)
 
 
+class _Preserved(ocp.checkpoint_managers.PreservationPolicy):
+  """Which checkpoints stay: the last ones, and one besides.
+
+  Attributes:
+    protected: the step of that one; 0 for none.
+  """
+
+  def __init__(self, last: int):
+    self._last = last
+    self.protected = 0
+
+  def should_preserve(self, checkpoints: Any, *, context: Any) -> list[bool]:
+    """Returns for each checkpoint, the oldest first, if it stays."""
+    del context
+    first = len(checkpoints) - self._last
+    return [
+      i >= first or found.step == self.protected
+      for i, found in enumerate(checkpoints)
+    ]
+
+
 class Checkpoints:
-  """The last states of a run."""
+  """The last states of a run, and one that is protected."""
 
   def __init__(
     self, workdir: str | os.PathLike, kept: int = 2, reading: bool = False
@@ -44,12 +66,13 @@ class Checkpoints:
 
     Args:
       workdir: the run's folder.
-      kept: how many checkpoints are kept; older ones are removed.
+      kept: how many checkpoints are kept; older ones are removed, but for the
+        one that is protected.
       reading: leaves the folder as it is: the run may be under way.
     """
     self._workdir = pathlib.Path(workdir).absolute()
     self._folder = self._workdir / FOLDER
-    self._kept = kept
+    self._preserved = _Preserved(kept)
     self._reading = reading
     self._quiet = Quiet()
 
@@ -60,14 +83,20 @@ class Checkpoints:
     return ocp.CheckpointManager(
       self._folder,
       options=ocp.CheckpointManagerOptions(
-        max_to_keep=self._kept,
+        preservation_policy=self._preserved,
         cleanup_tmp_directories=True,  # a killed run's; this one has the lock
         lightweight_initialize=True,  # what is there may be damaged
       ),
       item_names=_ITEMS,
     )
 
-  def restore(self, state: TrainState) -> Saved | None:
+  def protect(self, step: int) -> None:
+    """Keeps the checkpoint of a step, until another one is protected."""
+    self._preserved.protected = step
+
+  def restore(
+    self, state: TrainState, preferred: Sequence[int] = ()
+  ) -> Saved | None:
     """Returns the last sound checkpoint; None where there is none at all.
 
     Damaged ones are passed over with a warning and set aside, so that their
@@ -75,12 +104,13 @@ class Checkpoints:
 
     Args:
       state: arrays as the checkpoint has them.
+      preferred: steps whose checkpoints come before the last one.
     """
 
     def read(step: int) -> Saved:
       return read_state(self._workdir, step, state)
 
-    saved, damaged = find_sound(self._workdir, read)
+    saved, damaged = find_sound(self._workdir, read, preferred)
     if saved and damaged and not self._reading:
       if processes.is_first():
         for step in damaged:

@@ -1,4 +1,4 @@
-"""Exact accuracy on a whole split, on one device or several."""
+"""Exact accuracy on a whole split, and criteria that need no labels."""
 
 import copy
 from collections.abc import Callable, Iterator
@@ -8,9 +8,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from moda_jax.data.domains import Domains
+from moda_jax.data.domains import Domain, Domains
 from moda_jax.data.rows import take_rows
+from moda_jax.models.networks import pooled
 from moda_jax.objectives.method import Method
+from moda_jax.selection.observed import Held, Observed
+from moda_jax.training import judging
 from moda_jax.training.devices import (
   compile_step,
   finish_in_turn,
@@ -22,6 +25,7 @@ from moda_jax.training.train_step import TrainState, as_float
 
 ACCURACY = 'target/accuracy'
 DEVIATION = 'target/accuracy_sd'  # over seeds, where there are several
+_FLAT = 256  # features; larger ones are averaged over space
 
 
 def seed_accuracy(seed: int) -> str:
@@ -30,7 +34,7 @@ def seed_accuracy(seed: int) -> str:
 
 
 class Evaluator:
-  """Counts correct predictions on the target's test split, compiled once."""
+  """Predicts and counts, on one device or several, compiled once."""
 
   def __init__(
     self, method: Method, domains: Domains, batch_size: int, devices: int = 1
@@ -49,7 +53,8 @@ class Evaluator:
     self._devices = devices
     self._batch_size = -(-batch_size // devices) * devices
     self._part = own_part(self._batch_size)
-    self._count_step = compile_step(_make_count_fn(method), devices)
+    self._predict_step = compile_step(_make_predict_fn(method), devices)
+    self._look_step = compile_step(_make_look_fn(method), devices)
     self._observe_step = compile_step(_make_observe_fn(method), devices)
 
   def for_domains(self, domains: Domains) -> 'Evaluator':
@@ -68,13 +73,13 @@ class Evaluator:
     Args:
       state: what `observe_sources` has returned.
     """
-    if self._domains.test.labels is None:
+    test = self._domains.test
+    if test.labels is None:
       return {}
-    counts = finish_in_turn(
-      self._count_step(state, batch) for batch in self._test_batches()
-    )
-    total = np.sum(jax.device_get(list(counts)), axis=0)
-    shares = total / self._domains.test.size
+    everything = np.arange(test.size)
+    probabilities = self._run(self._predict_step, state, test, everything)
+    right = probabilities.argmax(axis=-1) == test.labels
+    shares = right.sum(axis=-1) / test.size
     names = self.method.predictors
     if not names:
       return {ACCURACY: float(shares)}
@@ -82,6 +87,46 @@ class Evaluator:
       f'{ACCURACY}/{n}': float(s) for n, s in zip(names, shares, strict=True)
     }
     return each | {ACCURACY: max(each.values())}
+
+  def judge(self, state: TrainState) -> dict[str, float]:
+    """Returns what the criteria say of the model, by the metric's name.
+
+    They see no label of the target: predictions for its training examples, at
+    most 2,000, the same ones in every run; and for examples held out of the
+    sources, at most 2,000 of all together. Of a method that gives several
+    predictions they judge the mean.
+
+    Args:
+      state: what `observe_sources` has returned.
+    """
+    sources, target = self._domains.held, self._domains.target
+    chosen = judging.draw(target)
+    if not sources:
+      seen = self._run(self._predict_step, state, target, chosen)
+      return judging.judge(Observed(self._average(seen)))
+    probabilities, features = self._look(state, target, chosen)
+    share = -(-judging.JUDGED // len(sources))
+    drawn = [judging.draw(source, share) for source in sources]
+    looked = [
+      self._look(state, *own) for own in zip(sources, drawn, strict=True)
+    ]
+    labels = [s.known_labels[d] for s, d in zip(sources, drawn, strict=True)]
+    held = Held(
+      np.concatenate([p for p, _ in looked]),
+      np.concatenate(labels),
+      np.concatenate([f for _, f in looked]),
+    )
+    return judging.judge(Observed(probabilities, features, held))
+
+  def _look(
+    self, state: TrainState, domain: Domain, chosen: np.ndarray
+  ) -> tuple[np.ndarray, np.ndarray]:
+    """Returns probabilities `[N, C]` and features `[N, F]`."""
+    probabilities, z = self._run(self._look_step, state, domain, chosen)
+    return self._average(probabilities), z
+
+  def _average(self, probabilities: np.ndarray) -> np.ndarray:
+    return probabilities.mean(0) if self.method.predictors else probabilities
 
   def observe_sources(self, state: TrainState) -> TrainState:
     """Shows the method all source examples, where it asks for them.
@@ -99,15 +144,25 @@ class Evaluator:
       state = state.replace(method_state=self._observe_step(state, batch))
     return state
 
-  def _test_batches(self) -> Iterator[dict[str, jax.Array]]:
-    test = self._domains.test
-    for chosen in self._slices(test.size):
-      batch = {
-        'input': self._shape(take_rows(test.inputs, chosen)),
-        'label': self._shape(test.known_labels[chosen]),
-        'mask': self._shape(np.ones(len(test.known_labels[chosen]), bool)),
-      }
-      yield put_on_devices(batch, self._devices)
+  def _run(
+    self,
+    step: Callable[..., Any],
+    state: TrainState,
+    domain: Domain,
+    chosen: np.ndarray,
+  ) -> Any:
+    """Returns what a compiled step gives for some examples, `[…, N, …]`."""
+    results = finish_in_turn(
+      step(state, put_on_devices(self._shape(rows), self._devices))
+      for part in self._slices(len(chosen))
+      for rows in [take_rows(domain.inputs, chosen[part])]
+    )
+    fetched = [jax.device_get(result) for result in results]
+    # Padding comes last: examples are in order over devices and processes.
+    return jax.tree.map(
+      lambda *parts: np.concatenate(parts, axis=-2)[..., : len(chosen), :],
+      *fetched,
+    )
 
   def _source_batches(self) -> Iterator[dict[str, Any]]:
     """Yields all source examples, the shorter sources padded: `[M, B, …]`."""
@@ -145,18 +200,39 @@ class Evaluator:
     return x.reshape(own, -1, *x.shape[1:])
 
 
-def _make_count_fn(method: Method) -> Callable[..., jax.Array]:
-  def count(state: TrainState, batch: dict[str, jax.Array]) -> jax.Array:
+def _make_predict_fn(method: Method) -> Callable[..., jax.Array]:
+  def predict(state: TrainState, inputs: jax.Array) -> jax.Array:
     probabilities = method.predict(
-      state.predicting_params, state.method_state, as_float(batch['input'])
+      state.predicting_params, state.method_state, as_float(inputs)
     )
-    right = probabilities.argmax(axis=-1) == batch['label']
-    total = jnp.sum(right & batch['mask'], axis=-1)
-    if method.axis_name is not None:
-      total = jax.lax.psum(total, method.axis_name)
-    return total
+    return _gather(probabilities, method)  # [predictors, B, C], or [B, C]
 
-  return count
+  return predict
+
+
+def _make_look_fn(
+  method: Method,
+) -> Callable[..., tuple[jax.Array, jax.Array]]:
+  predict = _make_predict_fn(method)
+
+  def look(state: TrainState, inputs: jax.Array) -> tuple[jax.Array, jax.Array]:
+    z = method.extract(
+      state.predicting_params, state.method_state, as_float(inputs)
+    )
+    flat = z.reshape(len(z), -1)
+    flat = flat if flat.shape[1] <= _FLAT else pooled(z)
+    flat = flat.astype(jnp.float32)  # NumPy has no narrower type of all kinds
+    return predict(state, inputs), _gather(flat, method)
+
+  return look
+
+
+def _gather(rows: jax.Array, method: Method) -> jax.Array:
+  """Returns the rows `[…, B, F]` of all devices, in order."""
+  if method.axis_name is None:
+    return rows
+  axis = rows.ndim - 2
+  return jax.lax.all_gather(rows, method.axis_name, axis=axis, tiled=True)
 
 
 def _make_observe_fn(method: Method) -> Callable[..., dict]:

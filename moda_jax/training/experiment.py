@@ -80,7 +80,7 @@ class Experiment:
     self.backbone = None
     if isinstance(settings.network, FeaturesOptions):
       self.backbone = settings.network.load_backbone()
-      whole = embed_domains(whole, _make_embedding(settings, self.backbone))
+      whole = embed_domains(whole, make_embedding(settings, self.backbone))
     domains = _load(configs, whole, spec.target_labels)
     self.domains = domains[0]
     _warn_of_target_labels(self.domains, config, spec.target_labels)
@@ -182,9 +182,8 @@ class Experiment:
     return self.model.predict(state, inputs)
 
 
-def _make_embedding(
-  settings: options.Settings, backbone: Backbone
-) -> Embedding:
+def make_embedding(settings: options.Settings, backbone: Backbone) -> Embedding:
+  """Returns how a fixed network makes features of pictures."""
   network: Any = settings.network
   where = 'config.network.feature_cache'
   return Embedding(

@@ -18,6 +18,7 @@ from moda_jax.training.compilation_cache import use_compilation_cache
 from moda_jax.training.evaluation import ACCURACY
 from moda_jax.training.experiment import Experiment
 from moda_jax.training.interruption import Stop, catch_signals
+from moda_jax.training.kept import GONE, NONE_CHOSEN, Keeper, find_preferred
 from moda_jax.training.out_of_memory import name_memory
 from moda_jax.training.outcome import (
   Outcome,
@@ -171,9 +172,10 @@ def evaluate(
   workdir: str | os.PathLike,
   data: Domains | None = None,
 ) -> float:
-  """Returns the target accuracy of the last checkpoint in `workdir`.
+  """Returns the target accuracy of a run's checkpoint in `workdir`.
 
-  Of several seeds it is their mean.
+  It is the last one, or that which `run.selection` keeps. Of several seeds it
+  is their mean.
   """
   with name_memory(config):
     experiment, state = restore(config, workdir, data)
@@ -192,14 +194,15 @@ def restore(
   workdir: str | os.PathLike,
   data: Domains | None = None,
 ) -> tuple[Experiment, TrainState]:
-  """Returns a run in `workdir` and the state of its last checkpoint."""
+  """Returns a run in `workdir` and the state that it predicts with."""
   if not (as_folder(workdir) / 'config.json').exists():
     raise UserError(f"--workdir='{workdir}' does not hold a run.")
   devices_lib.check_devices()  # before anything asks JAX
   with processes.fail_together():
     experiment = Experiment(config, data)
   folder = open_folder(workdir, experiment, reading=True)
-  state = folder.restore(_first_state(experiment)).state
+  preferred = find_preferred(folder.path, experiment.model)
+  state = folder.restore(_first_state(experiment), preferred).state
   if int(state.step) == 0:
     raise UserError(f"--workdir='{workdir}' does not hold a checkpoint yet.")
   return experiment, state
@@ -223,8 +226,45 @@ def _run(
   with display.open_bar(total) as bar:
     images = experiment.images_per_step
     progress = Progress(experiment.method, start, total, images, bar)
-    state = take_steps(experiment, folder, saved, progress, stop, on_log)
+    keeper = _make_keeper(experiment, folder)
+    folder.checkpoints.protect(keeper.best)
+    state = take_steps(
+      experiment, folder, saved, progress, stop, on_log, keeper
+    )
   _complete_metrics(experiment, folder, state)
+  return _take_kept(experiment, folder, state)
+
+
+def _make_keeper(experiment: Experiment, folder: RunFolder) -> Keeper:
+  lines = folder.read_metrics() if processes.is_first() else []
+  classes = len(experiment.model.inputs.classes)
+  return Keeper(experiment.config.run.selection, classes, lines)
+
+
+def _take_kept(
+  experiment: Experiment, folder: RunFolder, state: TrainState
+) -> TrainState:
+  """Returns the state of the best evaluation, where a criterion chooses."""
+  criterion = experiment.config.run.selection
+  if not criterion:
+    return state
+  best = _make_keeper(experiment, folder).best
+  if not best:
+    _log.warning('%s', NONE_CHOSEN.format(criterion))
+    return state
+  if best != experiment.total_steps:
+    folder.checkpoints.wait()
+    saved = folder.checkpoints.restore(state, [best])
+    state = state if saved is None else saved.state
+  if int(state.step) != best:
+    _log.warning('%s', GONE.format(best, criterion))
+    return state
+  _log.info(
+    'taken: step %d of %d, the best evaluation by %s',
+    int(state.step),
+    experiment.total_steps,
+    criterion,
+  )
   return state
 
 
@@ -254,8 +294,10 @@ def _complete_metrics(
   if processes.any_of_all(is_there):
     return
   _log.warning('the last line of metrics is missing: evaluating again')
-  accuracies = evaluate_again(experiment, state)
-  folder.write_metrics(experiment.total_steps, accuracies)
+  state = experiment.evaluator.observe_sources(state)
+  evaluator = experiment.evaluator
+  found = evaluator.accuracies(state) | evaluator.judge(state)
+  folder.write_metrics(experiment.total_steps, found)
 
 
 def _first_state(experiment: Experiment) -> TrainState:

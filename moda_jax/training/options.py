@@ -12,6 +12,7 @@ from moda_jax.errors import UserError
 from moda_jax.models import NETWORKS
 from moda_jax.models.networks import NetworkOptions
 from moda_jax.objectives import METHODS
+from moda_jax.selection.criteria import CRITERIA
 from moda_jax.training.optimizers import OPTIMIZERS, OptimizerOptions
 
 
@@ -31,6 +32,9 @@ class RunOptions:
     checkpoint_minutes: the longest time between two, as far as lines of
       metrics come as often; 0 saves by steps alone.
     keep_checkpoints: how many of the last ones are kept.
+    selection: the criterion by whose best evaluation a checkpoint is kept
+      besides, which the run is then evaluated, predicted and exported with,
+      see `moda_jax.selection.criteria`; '' takes the last step.
     on_nonfinite: what a loss or gradients that are not finite mean: 'stop'
       ends the run, 'skip' leaves the step out and counts it.
     max_skipped: how many steps may be left out; more end the run.
@@ -51,6 +55,7 @@ class RunOptions:
   checkpoint_every: int = option(1000, least=0)
   checkpoint_minutes: float = option(10.0, least=0)
   keep_checkpoints: int = option(2, least=1)
+  selection: str = option('', choices=('', *CRITERIA))
   on_nonfinite: str = option('stop', choices=('stop', 'skip'))
   max_skipped: int = option(10, least=0)
   eval_batch_size: int = option(500, least=1)
@@ -108,9 +113,23 @@ def check(config: ml_collections.ConfigDict) -> Settings:
   """Returns the sections, checked; raises `UserError` for a wrong value."""
   _check_names(config)
   kinds = _find_kinds(config)
-  return Settings(
+  settings = Settings(
     **{name: read_section(kinds[name], config[name], name) for name in SECTIONS}
   )
+  _check_selection(settings)
+  return settings
+
+
+def _check_selection(settings: Settings) -> None:
+  """Refuses a criterion that reads examples which nothing holds out."""
+  name = settings.run.selection
+  if name and CRITERIA[name].needs_held and not settings.data.holdout:
+    free = [n for n, c in CRITERIA.items() if not c.needs_held]
+    raise UserError(
+      f"config.run.selection = '{name}' needs source examples that are held "
+      'out of training, and config.data.holdout = 0.0: set holdout=0.1, say, '
+      f'or one of {", ".join(free)}.'
+    )
 
 
 def _check_names(config: Any) -> None:

@@ -18,8 +18,9 @@ class Outcome(NamedTuple):
 
   Attributes:
     experiment: what was trained.
-    state: after the last step.
-    accuracy: on the target's test examples, after the last step; for a method
+    state: after the last step, or at the evaluation that `run.selection` has
+      chosen.
+    accuracy: of this state on the target's test examples; for a method
       with several predictions the best of them, chosen with target labels.
       None where the labels of the target are not known.
       Of several seeds it is their mean.
@@ -47,8 +48,8 @@ def summarise(
   Where they lack those of the state's step, it is evaluated again.
   """
   step = int(state.step)
-  lines = [m for m in read_metrics(workdir) if m['step'] <= step]
-  evaluations = [m for m in lines if ACCURACY in m]
+  lines = [m for m in read_metrics(workdir) if ACCURACY in m]
+  evaluations = [m for m in lines if m['step'] <= step]
   if not evaluations or evaluations[-1]['step'] != step:
     again = evaluate_again(experiment, state)
     evaluations += [again] if again else []
@@ -58,7 +59,9 @@ def summarise(
     state=state,
     accuracy=last.get(ACCURACY),
     by_predictor=_select_predictors(experiment, last),
-    best_accuracy=max((m[ACCURACY] for m in evaluations), default=None),
+    best_accuracy=max(
+      (m[ACCURACY] for m in [*lines, *evaluations]), default=None
+    ),
     by_seed=_select_seeds(experiment, last),
     deviation=last.get(DEVIATION),
   )
@@ -80,10 +83,13 @@ def log_outcome(outcome: Outcome) -> None:
   if outcome.accuracy is None or outcome.best_accuracy is None:
     _log.info('no accuracy: the labels of the target are not known')
     return
+  criterion = outcome.experiment.config.run.selection
+  step = int(outcome.state.step)
   _log.info(
-    'target accuracy %s at the last step (best over time, chosen with target '
-    'labels: %.2f %%)',
+    'target accuracy %s at %s (best over time, chosen with target labels: '
+    '%.2f %%)',
     format_accuracy(outcome.accuracy, outcome.deviation),
+    f'step {step}, chosen by {criterion}' if criterion else 'the last step',
     100 * outcome.best_accuracy,
   )
 

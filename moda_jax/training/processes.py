@@ -202,6 +202,11 @@ def check_alike(text: str, what: str) -> None:
       raise error
 
 
+def hear_first(text: str) -> str:
+  """Returns the text of the first process; waits for all of them."""
+  return text if jax.process_count() == 1 else _exchange(text)[0]
+
+
 def any_of_all(wish: bool) -> bool:
   """Says whether any process has the wish; waits for all of them."""
   if jax.process_count() == 1:

@@ -18,7 +18,7 @@ _FILE = 'config.json'
 _RECORD = 'record'  # what is known once the data is loaded
 _MISSING = 'missing'
 # The places of files are not part of the experiment, nor are the version and
-# the number of checkpoints kept.
+# which checkpoints are kept.
 _NOT_COMPARED = (
   'data.data_dir',
   'data.skip_unreadable',  # what was read is compared by itself
@@ -28,6 +28,7 @@ _NOT_COMPARED = (
   'run.devices',
   'run.checkpoint_minutes',
   'run.keep_checkpoints',
+  'run.selection',
   'record.version',
   'record.command',
   'record.started_from.step',

@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import pathlib
+from collections.abc import Sequence
 from typing import Any
 
 from clu import metric_writers
@@ -126,9 +127,14 @@ class RunFolder:
     with write_whole(self.path / 'config.json') as file:
       file.write(json.dumps(self.record, indent=2) + '\n')
 
-  def restore(self, state: TrainState) -> Saved:
-    """Returns the last sound checkpoint, or `state` where there is none."""
-    saved = self.checkpoints.restore(state)
+  def restore(self, state: TrainState, preferred: Sequence[int] = ()) -> Saved:
+    """Returns the last sound checkpoint, or `state` where there is none.
+
+    Args:
+      state: arrays as the checkpoint has them.
+      preferred: steps whose checkpoints come before the last one.
+    """
+    saved = self.checkpoints.restore(state, preferred)
     if saved is None:
       return Saved(state, {})
     step = int(saved.state.step)

@@ -8,7 +8,7 @@ import json
 import logging
 import os
 import pathlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import jax
@@ -63,13 +63,16 @@ def find_steps(workdir: str | os.PathLike) -> list[int]:
 
 
 def find_sound(
-  workdir: str | os.PathLike, read: Callable[[int], Read]
+  workdir: str | os.PathLike,
+  read: Callable[[int], Read],
+  preferred: Sequence[int] = (),
 ) -> tuple[Read | None, list[int]]:
-  """Reads the newest checkpoint that is sound.
+  """Reads the first of the preferred checkpoints, or else the newest, sound.
 
   Args:
     workdir: the run's folder.
     read: reads the checkpoint of a step.
+    preferred: steps, the best first, of which some may have no checkpoint.
 
   Returns:
     What was read, or None without a checkpoint, and the steps of those damaged.
@@ -77,10 +80,11 @@ def find_sound(
   damaged: dict[int, str] = {}
   # The folder is looked at again each time: a run under way removes old ones.
   while left := [step for step in find_steps(workdir) if step not in damaged]:
+    chosen = next((step for step in preferred if step in left), left[-1])
     try:
-      found = read(left[-1])
+      found = read(chosen)
     except _FAULTS as error:
-      damaged[left[-1]] = first_line(error)
+      damaged[chosen] = first_line(error)
       continue
     for step, reason in damaged.items():
       _log.warning(
@@ -88,7 +92,7 @@ def find_sound(
         'of step %d',
         step,
         reason,
-        left[-1],
+        chosen,
       )
     return found, list(damaged)
   if damaged:
@@ -200,7 +204,9 @@ def _read_extra(folder: pathlib.Path) -> dict[str, Any] | None:
 
 
 def load_state(
-  workdir: str | os.PathLike, step: int | None = None
+  workdir: str | os.PathLike,
+  step: int | None = None,
+  preferred: Sequence[int] = (),
 ) -> TrainState:
   """Returns what predicting needs of a run's state, as NumPy arrays.
 
@@ -208,7 +214,8 @@ def load_state(
 
   Args:
     workdir: the run's folder.
-    step: of one of its checkpoints; the last sound one by default.
+    step: of one of its checkpoints; a sound one by default.
+    preferred: steps, the best first, that come before the last one.
   """
   if step is not None:
     try:
@@ -218,7 +225,9 @@ def load_state(
         f'The checkpoint of step {step} in {_folder(workdir)} cannot be read: '
         f'{first_line(error)}.'
       ) from error
-  found, _ = find_sound(workdir, lambda step: read_arrays(workdir, step))
+  found, _ = find_sound(
+    workdir, lambda step: read_arrays(workdir, step), preferred
+  )
   if found is None:
     raise UserError(f"'{workdir}' does not hold a checkpoint yet.")
   return found

@@ -132,6 +132,24 @@ class SeedsEvaluator:
     by_seed = {seed_accuracy(s): run[ACCURACY] for s, run in each.items()}
     return means | by_seed | {DEVIATION: deviation}
 
+  def judge(self, state: TrainState) -> dict[str, float]:
+    """Returns the means over the seeds of what `Evaluator.judge` gives.
+
+    Beside them are the values of every seed, with `/seed_N` behind the name.
+    """
+    each = {
+      seed: evaluator.judge(take_seed(state, i))
+      for i, (seed, evaluator) in enumerate(self._evaluators.items())
+    }
+    runs = list(each.values())
+    known = [name for name in runs[0] if all(name in run for run in runs)]
+    means = {name: float(np.mean([r[name] for r in runs])) for name in known}
+    return means | {
+      f'{name}/seed_{seed}': run[name]
+      for seed, run in each.items()
+      for name in known
+    }
+
   def observe_sources(self, state: TrainState) -> TrainState:
     """See `Evaluator`; every run is shown its own source examples."""
     if self._method.observe_sources is None:

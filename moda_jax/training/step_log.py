@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from moda_jax.errors import NonFiniteError
 from moda_jax.training import processes
 from moda_jax.training.experiment import Experiment
+from moda_jax.training.kept import Keeper
 from moda_jax.training.progress import MetricsBuffer, Progress
 from moda_jax.training.run_folder import RunFolder
 from moda_jax.training.train_step import TrainState
@@ -22,6 +23,7 @@ class StepLog(NamedTuple):
     folder: of the run.
     progress: measures and shows.
     buffer: has the metrics since the last line.
+    keeper: is told of every evaluation.
     on_log: called with experiment and folder after every line but the last.
   """
 
@@ -29,6 +31,7 @@ class StepLog(NamedTuple):
   folder: RunFolder
   progress: Progress
   buffer: MetricsBuffer
+  keeper: Keeper
   on_log: OnLog | None
 
   def evaluates(self, step: int) -> bool:
@@ -49,9 +52,12 @@ class StepLog(NamedTuple):
     if evaluating or saving:  # what is saved must be fit to predict with
       state = evaluator.observe_sources(state)
     if evaluating:
-      averages |= evaluator.accuracies(state)
+      averages |= evaluator.accuracies(state) | evaluator.judge(state)
     self.progress.report(step, averages)
     self.folder.write_metrics(step, averages)
+    if evaluating:
+      self.keeper.take_in({'step': step, **averages})
+      self.folder.checkpoints.protect(self.keeper.best)
     is_last = step == self.experiment.total_steps
     if self.on_log is not None and not is_last and processes.is_first():
       self.on_log(self.experiment, self.folder.path)

@@ -6,6 +6,7 @@ from moda_jax.errors import Interrupted, Terminated
 from moda_jax.training import processes
 from moda_jax.training.experiment import Experiment
 from moda_jax.training.interruption import Stop
+from moda_jax.training.kept import Keeper
 from moda_jax.training.progress import MetricsBuffer, Progress
 from moda_jax.training.run_folder import RunFolder
 from moda_jax.training.saved_states import Saved
@@ -20,6 +21,7 @@ def take_steps(
   progress: Progress,
   stop: Stop,
   on_log: OnLog | None,
+  keeper: Keeper,
 ) -> TrainState:
   """Takes the steps that are left; returns the state after the last one.
 
@@ -30,11 +32,12 @@ def take_steps(
     progress: measures and shows.
     stop: asks to save and leave.
     on_log: see `StepLog`.
+    keeper: knows the best evaluation so far, whose checkpoint is kept.
   """
   run, total, state = experiment.config.run, experiment.total_steps, saved.state
   start, skips = int(state.step), run.on_nonfinite == 'skip'
   buffer = MetricsBuffer(saved.unlogged, run.max_skipped if skips else None)
-  log = StepLog(experiment, folder, progress, buffer, on_log)
+  log = StepLog(experiment, folder, progress, buffer, keeper, on_log)
   if saved.unlogged.get('due'):  # it was stopped before the line was written
     state = log.write(start, state, saved.unlogged['speed'])
   saved_at = time.monotonic()
@@ -60,7 +63,7 @@ def take_steps(
     # Nothing is saved that was not seen to be finite.
     if due:
       state = log.write(step, state, progress.measure(step), saving)
-    if saving:
+    if saving or keeper.best == step:
       folder.save(state, step, buffer.to_unlogged())
       saved_at = time.monotonic()
       agreement.forget()

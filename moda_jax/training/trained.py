@@ -10,10 +10,11 @@ from moda_jax.models.backbone import Backbone
 from moda_jax.training.backbone_file import find_backbone
 from moda_jax.training.devices import check_devices
 from moda_jax.training.evaluation import ACCURACY
+from moda_jax.training.kept import find_preferred
 from moda_jax.training.model import Inputs, Model
 from moda_jax.training.recorded import read_recorded
 from moda_jax.training.run_folder import read_metrics
-from moda_jax.training.saved_states import load_state
+from moda_jax.training.saved_states import find_steps, load_state
 from moda_jax.training.train_step import TrainState
 
 
@@ -23,7 +24,8 @@ class Trained(NamedTuple):
   Attributes:
     workdir: the run's folder.
     model: what was trained.
-    state: after its last step.
+    state: after its last step, or at the evaluation that `run.selection` has
+      chosen.
   """
 
   workdir: pathlib.Path
@@ -38,13 +40,18 @@ class Trained(NamedTuple):
 
   @property
   def accuracy(self) -> float | None:
-    """Target accuracy at the last evaluation; None without labels."""
-    found = [m[ACCURACY] for m in self.read_lines() if ACCURACY in m]
+    """Target accuracy at the state's last evaluation; None without labels."""
+    step = int(self.state.step)
+    found = [
+      m[ACCURACY]
+      for m in self.read_lines()
+      if ACCURACY in m and m['step'] <= step
+    ]
     return found[-1] if found else None
 
   def read_lines(self) -> list[dict[str, float]]:
-    """Returns what was logged up to the state's step."""
-    step = int(self.state.step)
+    """Returns what was logged up to the last checkpoint."""
+    step = max([int(self.state.step), *find_steps(self.workdir)])
     return [m for m in read_metrics(self.workdir) if m['step'] <= step]
 
   def read_backbone(self) -> Backbone:
@@ -58,11 +65,14 @@ def load_trained(workdir: str | os.PathLike) -> Trained:
   """Reads a run from its folder alone, without training data."""
   check_devices()
   recorded = read_recorded(workdir)
-  state = load_state(workdir)
-  inputs = recorded.inputs or _guess_inputs(
-    state, recorded.config, recorded.origins
-  )
-  model = Model(recorded.config, inputs)
+  if recorded.inputs is None:  # a run of version 0.1, which has no criteria
+    state = load_state(workdir)
+    inputs = _guess_inputs(state, recorded.config, recorded.origins)
+    model = Model(recorded.config, inputs)
+  else:
+    model = Model(recorded.config, recorded.inputs)
+    preferred = find_preferred(workdir, model)
+    state = load_state(workdir, preferred=preferred)
   return Trained(pathlib.Path(workdir), model, state)
 
 

@@ -1,0 +1,154 @@
+"""Chooses among finished runs without a label of the target.
+
+  python -m moda_jax.select runs/source_only runs/fm runs/moda_fm
+  python -m moda_jax.select runs/* --criterion=entropy --output=ranking.json
+
+All runs must have one target and the same classes. Each predicts the same
+examples of the target, at most 2,000, and is ranked by every criterion of
+moda_jax/selection and, of three runs and more, by its agreement with the mean
+prediction of all (EnsV, Hu et al. 2024). Runs whose mean prediction has
+collapsed onto few classes are refused. Agreement chooses by default: it never
+takes the worst of many, and no method is trained for it, as several are for low
+entropy, which chooses between two runs. source_accuracy and weighted_accuracy
+are there for runs with holdout above 0.
+
+Where the labels of the target are known, the accuracy is shown as the oracle.
+It chooses nothing.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from moda_jax import cli
+from moda_jax.errors import UserError
+
+if TYPE_CHECKING:
+  from moda_jax.selection.ranking import Ranking
+  from moda_jax.training.candidates import RunCandidate
+
+_ORACLE = 'oracle (target labels)'
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+  parser = argparse.ArgumentParser(
+    'python -m moda_jax.select',
+    description=__doc__,
+    formatter_class=argparse.RawDescriptionHelpFormatter,
+  )
+  parser.add_argument('runs', nargs='+', metavar='RUN', help='a run')
+  parser.add_argument('--criterion', default='', help='what chooses')
+  parser.add_argument(
+    '--output', type=pathlib.Path, help='a .json to write the ranking to'
+  )
+  return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+  """Ranks the runs that the arguments name, or raises `UserError`."""
+  options = _parse(arguments)
+  paths = [os.path.abspath(run) for run in options.runs]
+  if len(set(paths)) < len(paths):
+    raise UserError('a run is given twice; each is ranked once.')
+  cli.log_to_stdout()
+  # The heavy imports wait until the arguments are known to be good.
+  from moda_jax.selection.ranking import check_criterion, rank
+  from moda_jax.training.candidates import open_candidates
+
+  if options.criterion:
+    check_criterion(options.criterion)
+  runs = open_candidates(options.runs)
+  ranking = rank([run.candidate for run in runs], options.criterion)
+  print(describe(runs, ranking))
+  if options.output is not None:
+    _write(options.output, ranking)
+
+
+def describe(runs: 'Sequence[RunCandidate]', ranking: 'Ranking') -> str:
+  """Returns tables of runs and of evaluations, and the choice, as text."""
+  parts = [_format(_tabulate_runs(runs, ranking))]
+  for run in runs:
+    rows = _tabulate_evaluations(run)
+    if len(rows) > 1:
+      step = int(run.trained.state.step)
+      title = f'{run.candidate.name}, which is taken at step {step}; the best'
+      parts.append(f'{title} evaluations over time:\n{_format(rows)}')
+  parts += [f'refused {name}: {why}' for name, why in ranking.refused.items()]
+  chosen = f'chosen by {ranking.criterion}: {ranking.chosen}'
+  parts.append(chosen if ranking.chosen else 'chosen: none')
+  return '\n\n'.join(parts) + f'\n{ranking.reason}'
+
+
+def _tabulate_runs(
+  runs: 'Sequence[RunCandidate]', ranking: 'Ranking'
+) -> list[list[str]]:
+  """Returns scores with their places, the chosen run first."""
+  order = list(ranking.orders.get(ranking.criterion, ()))
+  order += [r.candidate.name for r in runs if r.candidate.name not in order]
+  oracles = {run.candidate.name: run.oracle for run in runs}
+  rows = [['run', *ranking.orders, _ORACLE]]
+  for name in order:
+    cells = [
+      _show_place(name, ranking.orders[key], ranking.scores[key])
+      for key in ranking.orders
+    ]
+    rows.append([name, *cells, _show_accuracy(oracles[name])])
+  return rows
+
+
+def _show_place(
+  name: str, order: Sequence[str], scores: dict[str, float]
+) -> str:
+  if name not in scores:
+    return '–'
+  return f'{scores[name]:.4g} ({order.index(name) + 1})'
+
+
+def _show_accuracy(accuracy: float | None) -> str:
+  return 'unknown' if accuracy is None else f'{100 * accuracy:.2f} %'
+
+
+def _tabulate_evaluations(run: 'RunCandidate') -> list[list[str]]:
+  """Returns for each criterion the step that it prefers, and its accuracy."""
+  from moda_jax.selection.criteria import CRITERIA
+  from moda_jax.training.evaluation import ACCURACY
+  from moda_jax.training.judging import metric
+  from moda_jax.training.kept import order_evaluations
+
+  rows = [['criterion', 'step', 'value', _ORACLE]]
+  lines = {line['step']: line for line in run.evaluations}
+  classes = len(run.trained.model.inputs.classes)
+  for name in CRITERIA:
+    for step in order_evaluations(run.evaluations, name, classes)[:1]:
+      value = f'{lines[step][metric(name)]:.4g}'
+      oracle = _show_accuracy(lines[step].get(ACCURACY))
+      rows.append([name, f'{step}', value, oracle])
+  return rows
+
+
+def _format(rows: Sequence[Sequence[str]]) -> str:
+  widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+  return '\n'.join(
+    '  '.join(
+      cell.ljust(width) for cell, width in zip(row, widths, strict=True)
+    ).rstrip()
+    for row in rows
+  )
+
+
+def _write(path: pathlib.Path, ranking: 'Ranking') -> None:
+  from moda_jax.files.atomic import write_whole
+
+  values: dict[str, Any] = ranking._asdict()
+  try:
+    with write_whole(path) as file:
+      file.write(json.dumps(values, indent=2) + '\n')
+  except OSError as error:
+    raise UserError(f"--output='{path}' cannot be written: {error}.") from error
+
+
+if __name__ == '__main__':
+  cli.end_by_message(main)

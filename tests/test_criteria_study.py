@@ -1,0 +1,77 @@
+"""The study of criteria: correlations and points lost, from made-up runs."""
+
+import csv
+import math
+
+import numpy as np
+import pytest
+
+from experiments import criteria
+from moda_jax.errors import UserError
+from moda_jax.selection.ranking import Candidate
+
+ACCURACIES = (0.5, 0.9, 0.7, 0.6)
+
+
+def make_candidates(**scores):
+  return [
+    Candidate(f'run{i}', {name: values[i] for name, values in scores.items()})
+    for i in range(len(ACCURACIES))
+  ]
+
+
+def score(**scores):
+  made = criteria.score_criteria(
+    'digits', 'mnistm', make_candidates(**scores), ACCURACIES
+  )
+  return {s.criterion: s for s in made}
+
+
+def rank_by_hand(values):
+  return [sum(x < y for x in values) for y in values]
+
+
+def test_a_criterion_is_correlated_in_its_own_direction():
+  found = score(entropy=(4.0, 1.0, 2.0, 3.0), density=(4.0, 1.0, 2.0, 3.0))
+  assert math.isclose(found['entropy'].correlation, 1)
+  assert math.isclose(found['density'].correlation, -1)
+  assert math.isclose(found['entropy'].lost, 0, abs_tol=1e-9)
+  assert math.isclose(found['density'].lost, 40)
+
+
+def test_the_correlation_is_that_of_ranks():
+  values = (0.3, 0.2, 0.9, 0.1)
+  expected = np.corrcoef(rank_by_hand(values), rank_by_hand(ACCURACIES))[0, 1]
+  found = score(information=values)['information']
+  np.testing.assert_allclose(found.correlation, expected)
+  np.testing.assert_allclose(found.lost, 20)
+
+
+def test_chance_the_worst_and_the_default_are_shown_beside():
+  found = score(entropy=(4.0, 3.0, 2.0, 1.0))
+  np.testing.assert_allclose(found['at random'].lost, 100 * (0.9 - 0.675))
+  np.testing.assert_allclose(found['the worst'].lost, 40)
+  (default,) = (s for name, s in found.items() if name.startswith('default'))
+  np.testing.assert_allclose(default.lost, 30)
+
+
+def test_a_constant_score_has_no_correlation():
+  found = score(source_accuracy=(1.0,) * 4, entropy=(4.0, 3.0, 2.0, 1.0))
+  assert math.isnan(found['source_accuracy'].correlation)
+  table = criteria.tabulate(list(found.values()))
+  assert '| source_accuracy | 4 |  | 40.0 |' in table
+
+
+def test_tables_are_written(tmp_path):
+  scores = list(score(entropy=(4.0, 1.0, 2.0, 3.0)).values())
+  text, table = criteria.write(scores, tmp_path / 'new' / 'found')
+  assert '| entropy | 4 | +1.00 | 0.0 |' in text.read_text()
+  assert '## digits, mnistm, 4 runs' in text.read_text()
+  with table.open() as file:
+    rows = list(csv.DictReader(file))
+  assert [row['criterion'] for row in rows] == [s.criterion for s in scores]
+
+
+def test_folders_without_runs_are_refused(tmp_path):
+  with pytest.raises(UserError, match='there is no run'):
+    criteria.find_runs([str(tmp_path / '*')])
