@@ -3,6 +3,7 @@
 import functools
 import os
 import pathlib
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,14 +14,14 @@ from moda_jax.objectives import metrics as names
 from moda_jax.report import examination
 from moda_jax.selection.criteria import CRITERIA
 from moda_jax.selection.observed import Observed
+from moda_jax.training import judging
 from moda_jax.training.devices import bring_home
 from moda_jax.training.experiment import Experiment
-from moda_jax.training.metrics_file import last_values
+from moda_jax.training.metrics_file import Line, last_values
 from moda_jax.training.outcome import Outcome
 from moda_jax.training.run_folder import read_metrics
 from moda_jax.training.train_step import TrainState
 
-_JUDGED = 2_000  # of the target
 _OF_SOURCE = 500  # of each source
 
 
@@ -33,8 +34,7 @@ class Looked(NamedTuple):
     scores: by criterion, at the last step.
     judged: predictions for some of the target's training examples, the same
       ones in every run, `[N, C]`.
-    known: predictions for source examples and their labels.
-    held_out: whether these were kept out of training.
+    known: predictions for source examples kept out of training, and labels.
     features: of some examples of each domain, by name.
     predicted: for all examples that predictions are written for, `[N, C]`.
     accuracy: on the target's test examples; None where labels are not known.
@@ -48,7 +48,6 @@ class Looked(NamedTuple):
   scores: dict[str, float]
   judged: np.ndarray
   known: tuple[np.ndarray, np.ndarray]
-  held_out: bool
   features: dict[str, np.ndarray]
   predicted: np.ndarray
   accuracy: float | None
@@ -66,23 +65,24 @@ def look(name: str, outcome: Outcome, workdir: str | os.PathLike) -> Looked:
   sampled = sample(outcome)
   written = find_written(outcome)
   lines = read_metrics(pathlib.Path(workdir))
+  lines = [line for line in lines if line['step'] <= int(outcome.state.step)]
   judged = predict(sampled.inputs)
-  predicted = judged if written is sampled else predict(written.inputs)
+  predicted = predict(written.inputs)
   tested = domains.test
   on_test = predicted if written is tested else predict(tested.inputs)
   extract = examination.make_extractor(experiment, state)
   drawn = [examination.draw_some(s, _OF_SOURCE) for s in domains.sources]
+  held = [examination.draw_some(s, _OF_SOURCE) for s in domains.held]
   few = examination.draw_some(domains.target, _OF_SOURCE)
   return Looked(
     name=name,
     workdir=pathlib.Path(workdir),
-    scores=_score(judged),
+    scores=_read_scores(lines, judged),
     judged=judged,
     known=(
-      np.concatenate([predict(source.inputs) for source in drawn]),
-      np.concatenate([source.known_labels for source in drawn]),
+      np.concatenate([predict(source.inputs) for source in held]),
+      np.concatenate([source.known_labels for source in held]),
     ),
-    held_out=False,
     features={d.name: extract(d.inputs) for d in (*drawn, few)},
     predicted=predicted,
     accuracy=_find_accuracy(tested, on_test),
@@ -92,8 +92,9 @@ def look(name: str, outcome: Outcome, workdir: str | os.PathLike) -> Looked:
 
 
 def sample(outcome: Outcome) -> Domain:
-  """Returns the target's training examples that are judged."""
-  return examination.draw_some(outcome.experiment.domains.target, _JUDGED)
+  """Returns the target's training examples that criteria judge by."""
+  target = outcome.experiment.domains.target
+  return target.take(judging.draw(target))
 
 
 def find_written(outcome: Outcome) -> Domain:
@@ -107,9 +108,13 @@ def find_written(outcome: Outcome) -> Domain:
   return experiment.domains.target if is_target else experiment.domains.test
 
 
-def _score(judged: np.ndarray) -> dict[str, float]:
-  seen = Observed(judged)
-  return {n: c.measure(seen) for n, c in CRITERIA.items() if not c.needs_held}
+def _read_scores(lines: Sequence[Line], judged: np.ndarray) -> dict[str, float]:
+  """Returns what was logged of the last step, or is computed now."""
+  logged = lines[-1] if lines else {}
+  if judging.EFFECTIVE_CLASSES not in logged:  # of an earlier version
+    logged = judging.judge(Observed(judged))
+  scores = names.select(logged, judging.PREFIX)
+  return {name: scores[name] for name in CRITERIA if name in scores}
 
 
 def _find_accuracy(domain: Domain, predicted: np.ndarray) -> float | None:

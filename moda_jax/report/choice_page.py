@@ -221,11 +221,6 @@ def _show_classes(compared: Compared) -> str:
     'source examples (black-box shift estimation): right as far as a class '
     'looks alike in source and target.'
   )
-  if not chosen.held_out:
-    text += (
-      ' These source examples were trained on, so confusions are '
-      'underestimated; holdout=0.1 keeps a tenth of every source out.'
-    )
   return (
     '<h2>Which classes the target has</h2>'
     f'<p class="note">{escape(text)}</p>'

@@ -1,6 +1,5 @@
 """Several methods under one budget: the same data, length and seed."""
 
-import logging
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -16,7 +15,7 @@ from moda_jax.training.fitting import fit_length, fit_network
 
 BASELINE = 'source_only'
 DEFAULT = (BASELINE, 'moda', 'fm', 'moda_fm', 'mdan')
-_log = logging.getLogger(__name__)
+_HOLDOUT = 0.1
 
 
 class Plan(NamedTuple):
@@ -48,13 +47,16 @@ def plan(config: ml_collections.ConfigDict, methods: Iterable[str]) -> Plan:
   """Opens the data and fixes what the config leaves open, for all methods.
 
   An epoch is that of the largest domain, also for methods that do not read the
-  target.
+  target. Where nothing is held out of the sources, a tenth is: it judges the
+  runs, and tells the target's classes.
 
   Args:
     config: of the experiment; its own method is replaced.
     methods: their names; `source_only` is among them in any case.
   """
   names = tuple(dict.fromkeys((BASELINE, *methods)))
+  config = config.copy_and_resolve_references()
+  config.data.holdout = config.data.holdout or _HOLDOUT
   _check(config, names)
   whole = labelled.add_source(open_domains(config), config.data)
   config = fit_network(config, whole)
