@@ -79,9 +79,12 @@ def _show_criteria(compared: Compared) -> str:
     for n in names
   )
   deciding = escape(compared.choice.ranking.criterion)
+  oracle = ''
+  if compared.choice.oracle:
+    oracle = ' The oracle is accuracy by the labels of the target.'
   return (
     '<h2>Every method by every criterion</h2><p class="note">In order of '
-    f'{deciding}; in each column the best is bold.</p>'
+    f'{deciding}; in each column the best is bold.{oracle}</p>'
     + _show_scores(compared.looked, compared.choice)
     + f'<details><summary>What the criteria are</summary><ul>{explained}</ul>'
     '</details>'
@@ -101,7 +104,7 @@ def _show_scores(looked: Sequence[Looked], choice: Choice) -> str:
   has_labelled = any(run.labelled[1] for run in looked)
   has_oracle = any(run.accuracy is not None for run in looked)
   header += ['held-out target labels'] * has_labelled
-  header += ['oracle: accuracy, by target labels'] * has_oracle
+  header += ['<i>oracle</i>'] * has_oracle
   rows = []
   for run in ranked:
     row = [_mark(run, choice)]

@@ -77,6 +77,13 @@ def test_labelled_examples_are_always_drawn(tmp_path, evaluate_on):
     np.testing.assert_array_equal(domain.inputs, whole.target.inputs[rows])
 
 
+def test_nothing_is_held_out_of_the_few(tmp_path):
+  path = write(tmp_path / 'labels.csv')
+  _, drawn, _ = draw(path, holdout=0.25)
+  assert [source.size for source in drawn.sources] == [30, 18, 22, 3]
+  assert [source.name for source in drawn.held] == ['a', 'b', 'c']
+
+
 def test_a_test_split_has_other_examples(tmp_path):
   path = write(tmp_path / 'labels.csv')
   whole, drawn, _ = draw(path)

@@ -183,7 +183,7 @@ def test_the_page_says_what_was_found(tmp_path):
     'fm is chosen',
     'α in moda',
     'Nearest without adaptation: c',
-    'oracle: accuracy, by target labels',
+    'The oracle is accuracy by the labels of the target',
     'Share of each class',
     'fm/report/index.html',
     'to_label.csv lists 32',
