@@ -18,6 +18,7 @@ from moda_jax.data.read_files import skip_unreadable
 from moda_jax.errors import UserError
 from moda_jax.models.backbone import Backbone
 from moda_jax.objectives import metrics as names
+from moda_jax.objectives import name_method
 from moda_jax.training import display, labelling, loop, options, own_arrays
 from moda_jax.training.config_files import own_data_config
 from moda_jax.training.experiment import Experiment
@@ -59,8 +60,9 @@ class Run:
   def __repr__(self) -> str:
     accuracy = self.accuracy
     shown = 'unknown' if accuracy is None else f'{100 * accuracy:.2f} %'
+    method = name_method(self.config.objective)
     return (
-      f'Run({str(self.workdir)!r}, method={self.config.objective.method!r}, '
+      f'Run({str(self.workdir)!r}, method={method!r}, '
       f'target={self.config.data.target!r}, step={int(self._state.step)}, '
       f'accuracy={shown})'
     )

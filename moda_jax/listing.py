@@ -1,4 +1,4 @@
-"""What can be chosen: configs and their targets, methods, networks, optimizers.
+"""What can be chosen: configs and their targets, methods, networks and more.
 
 The first line of each one's docstring says what it is.
 """
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from moda_jax.config import import_beside
 from moda_jax.models import NETWORKS
-from moda_jax.objectives import METHODS
+from moda_jax.objectives import METHODS, PARTS
 from moda_jax.training.config_files import config_folder, config_names
 from moda_jax.training.optimizers import OPTIMIZERS
 
@@ -21,6 +21,10 @@ def describe_choices() -> str:
   parts += [_describe_config(name) for name in config_names()]
   for title, known in (
     ('methods (method=NAME)', METHODS),
+    ('weights of the sources (weights=NAME[+CHANGE…])', PARTS['weights']),
+    ('alignments (alignment=NAME)', PARTS['alignment']),
+    ('target terms (target_term=NAME[+NAME…])', PARTS['target_term']),
+    ('predictors (predictor=NAME)', PARTS['predictor']),
     ('networks (network=NAME)', NETWORKS),
     ('optimizers (optimizer=NAME)', OPTIMIZERS),
   ):

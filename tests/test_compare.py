@@ -168,6 +168,10 @@ def test_other_mistakes_come_before_training(tmp_path):
   with pytest.raises(UserError, match='seeds = 2'):
     comparing.compare(config, tmp_path / 'runs', ['fm'])
   config.run.seeds = 1
+  config.objective.target_term = 'mcc'
+  with pytest.raises(UserError, match="target_term = 'mcc': methods are"):
+    comparing.compare(config, tmp_path / 'runs', ['fm'])
+  config.objective.target_term = ''
   config.data.sources = ('a',)
   with pytest.raises(UserError, match='at least 2 sources; there is 1'):
     comparing.compare(config, tmp_path / 'runs', ['fm'], leave_one_out=True)

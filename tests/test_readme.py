@@ -7,6 +7,7 @@ import pytest
 import tiny
 
 import moda_jax
+from experiments import readme
 
 README = pathlib.Path(__file__).parents[1] / 'README.md'
 
@@ -44,10 +45,10 @@ def test_configs_of_the_commands_exist():
       moda_jax.get_config(name)
 
 
-def test_every_method_is_named():
+def test_the_tables_of_parts_and_methods_are_those_of_the_code():
+  """Else: `python -m experiments.readme`."""
   text = README.read_text()
-  names = [n for n in moda_jax.METHODS if not n.startswith('moda_fm_')]
-  assert [name for name in names if f'`{name}`' not in text] == []
+  assert readme.find_region(text) == readme.make_region()
 
 
 @pytest.mark.parametrize('command', ['make demo', 'make test'])

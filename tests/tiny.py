@@ -15,6 +15,7 @@ from moda_jax.data.domains import Domain, Domains
 from moda_jax.models import NETWORKS
 from moda_jax.models.networks import Networks
 from moda_jax.objectives import METHODS
+from moda_jax.objectives.composition import compose
 from moda_jax.training.options import base_config
 
 CLASSES, FEATURES = 3, 5
@@ -77,7 +78,10 @@ EVERY_METHOD = [
 
 def make_options(name, **values):
   """Returns the method's options: these values and, of `VALUES`, those read."""
-  kind = METHODS[name].Options
+  return fill_options(METHODS[name].Options, **values)
+
+
+def fill_options(kind, **values):
   read = {field.name for field in dataclasses.fields(kind)}
   return kind(**{k: v for k, v in (VALUES | values).items() if k in read})
 
@@ -86,6 +90,14 @@ def make_method(name, sources=3, axis_name=None, **values):
   names = tuple('abcdefghij'[:sources])
   options = make_options(name, **values)
   return METHODS[name](create_networks(), names, options, axis_name)
+
+
+def make_composition(names, sources=3, axis_name=None, **values):
+  kind = compose(*names)
+  options = fill_options(kind.Options, **values)
+  return kind(
+    create_networks(), tuple('abcdefghij'[:sources]), options, axis_name
+  )
 
 
 def make_batch(sources=3, size=8, seed=0):

@@ -20,11 +20,11 @@ def measure(options: Options) -> dict[str, Any]:
 
 def _measure_one(case: settings.Case, quick: bool) -> dict[str, Any]:
   from moda_jax.data import batches
-  from moda_jax.objectives import METHODS
+  from moda_jax.objectives import find_method
 
   config = case.config
   domains = settings.make_domains(config, case.family, case.examples)
-  spec = METHODS[config.objective.method].batch_spec
+  spec = find_method(config.objective).batch_spec
   batch_fn = batches.make_batch_fn(domains, spec, config)
   feed = batches.make_batches(batch_fn, 0, 2**30)
   length, cpu = 0.3 if quick else 1.0, []

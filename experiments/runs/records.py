@@ -15,7 +15,7 @@ import ml_collections
 from experiments.runs.requests import Request
 from experiments.runs.scales import SETTINGS, Setting
 from moda_jax.errors import UserError
-from moda_jax.objectives import METHODS
+from moda_jax.objectives import find_method
 from moda_jax.objectives import metrics as names
 from moda_jax.training import options
 from moda_jax.training.config_files import get_config
@@ -104,7 +104,7 @@ def describe_run(
       f"{folder}: the labels of the target '{config.data.target}' are not "
       'known, so that there is no accuracy.'
     )
-  method = METHODS[config.objective.method]
+  method = find_method(config.objective)
   common = {
     'experiment': setting.experiment,
     'scale': setting.scale,
@@ -136,7 +136,7 @@ def _epoch_steps(
   config: ml_collections.ConfigDict, origins: Mapping[str, str]
 ) -> int:
   """Returns the steps per epoch, from the sizes that the run has recorded."""
-  spec = METHODS[config.objective.method].batch_spec
+  spec = find_method(config.objective).batch_spec
   read = list(config.data.sources) if spec.sources else []
   if spec.has_target:
     read.append(config.data.target)

@@ -8,6 +8,7 @@ import jax
 import moda_jax
 from moda_jax.export.formats import PLATFORMS, input_shape
 from moda_jax.export.onnx_file import INSTALLING
+from moda_jax.objectives import name_method
 from moda_jax.training.progress import format_accuracy
 from moda_jax.training.recorded import read_recorded
 from moda_jax.training.trained import Trained
@@ -101,7 +102,8 @@ def _describe_training(trained: Trained) -> str:
   target = config.data.target
   lines.append(f'- target {target}: {origins.get(target, "unknown")}')
   lines.append(
-    f'- method `{config.objective.method}`, network `{config.network.name}`, '
+    f'- method `{name_method(config.objective)}`, '
+    f'network `{config.network.name}`, '
     f'{int(trained.state.step):,} steps, '
     f'{"seeds" if len(model.seeds) > 1 else "seed"} '
     + ', '.join(str(seed) for seed in model.seeds)

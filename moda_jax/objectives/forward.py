@@ -1,7 +1,7 @@
 """One training step's pass through the networks, as a method sees it."""
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -9,10 +9,6 @@ import jax.numpy as jnp
 from moda_jax.models.networks import Dropout
 from moda_jax.objectives import metrics as names
 from moda_jax.objectives import terms
-from moda_jax.objectives.reversal import reverse_gradient
-
-if TYPE_CHECKING:
-  from moda_jax.objectives.method import Method
 
 Params = dict[str, Any]
 State = dict[str, Any]
@@ -20,13 +16,30 @@ Batch = dict[str, dict[str, jax.Array]]
 Metrics = dict[str, jax.Array]
 
 
+class Answers(NamedTuple):
+  """Logits of the classes in training; M sources, B examples, C classes.
+
+  Attributes:
+    source: on each source, where there are several classifiers of its own one,
+      `[M, B, C]`.
+    target: of the prediction on each view of the target that is classified,
+      `[B, C]`.
+    experts: where there are several classifiers, each one's on the sources and
+      then on those views, `[M, M + views, B, C]`.
+  """
+
+  source: jax.Array
+  target: dict[str, jax.Array]
+  experts: Any = None
+
+
 class Forward:
   """Runs networks on a batch and collects state and metrics on the way.
 
-  The extractor runs once over all domains and views, and so does each head over
-  what it is trained on: `features`, `class_losses`, `consistency` and
-  `domain_losses` are computed at their first use. All losses are averaged over
-  the devices, as what is nonlinear in them requires.
+  The extractor runs once over all domains and views, and so do the classifiers
+  over what they are trained on: `features`, `answers` and `class_losses` are
+  computed at their first use. All losses are averaged over the devices, as what
+  is nonlinear in them requires.
 
   Attributes:
     params: the method's parameters.
@@ -39,7 +52,7 @@ class Forward:
 
   def __init__(
     self,
-    method: 'Method',
+    method: Any,
     params: Params,
     state: State,
     batch: Batch,
@@ -98,53 +111,17 @@ class Forward:
     return Dropout(rate, keys)
 
   @functools.cached_property
-  def _task_logits(self) -> jax.Array:
-    """The classifier's answers on all that it is trained on."""
-    groups = [self.features['source']]
-    if self._method.batch_spec.has_strong_view:
-      groups += [self.features['weak'][None], self.features['strong'][None]]
-    return self.apply('classifier', jnp.concatenate(groups))
+  def answers(self) -> Answers:
+    """What the method's predictor answers on all that it is trained on."""
+    return self._method.predictor.answer(self)
 
   @functools.cached_property
   def class_losses(self) -> jax.Array:
     """The mean cross-entropy of each source, `[M]`."""
-    count = len(self._method.sources)
     losses = self._method.across_devices(
       terms.class_losses(
-        logits=self._task_logits[:count], labels=self.batch['source']['label']
+        logits=self.answers.source, labels=self.batch['source']['label']
       )
     )
     self.log_by_source(names.CLASS, losses)
     return losses
-
-  @functools.cached_property
-  def consistency(self) -> jax.Array:
-    """FixMatch's loss on the target, `[]`; τ is the method's option."""
-    count = len(self._method.sources)
-    loss, confident = self._method.across_devices(
-      terms.consistency(
-        weak_logits=self._task_logits[count],
-        strong_logits=self._task_logits[count + 1],
-        threshold=self._method.options.tau,
-      )
-    )
-    self.metrics |= {names.CONSISTENCY: loss, names.CONFIDENT: confident}
-    return loss
-
-  @functools.cached_property
-  def domain_losses(self) -> tuple[jax.Array, jax.Array]:
-    """The discriminator's losses on each source `[M]` and on the target `[]`.
-
-    The gradient is reversed at the discriminator's input.
-    """
-    z = [self.features['source'], self.features['weak'][None]]
-    logits = self.apply('discriminator', reverse_gradient(jnp.concatenate(z)))
-    source, target = self._method.across_devices(
-      (
-        terms.domain_losses(logits=logits[:-1], domain=terms.SOURCE),
-        terms.domain_losses(logits=logits[-1], domain=terms.TARGET),
-      )
-    )
-    self.log_by_source(names.DISCRIMINATOR, source)
-    self.metrics[f'{names.DISCRIMINATOR}/target'] = target
-    return source, target

@@ -52,6 +52,7 @@ class Method(abc.ABC):
 
   Attributes:
     Options: the dataclass of the values that it reads from the config.
+    paper: where it is from, for tables.
     batch_spec: what the batch carries.
     parts: the networks that the method has parameters of.
     depends_on_length: whether its loss depends on `total_steps`.
@@ -61,6 +62,7 @@ class Method(abc.ABC):
   """
 
   Options: ClassVar[type] = NoOptions
+  paper: ClassVar[str] = ''
   batch_spec: ClassVar[BatchSpec] = BatchSpec()
   parts: ClassVar[tuple[str, ...]] = ('extractor', 'classifier')
   depends_on_length: ClassVar[bool] = False

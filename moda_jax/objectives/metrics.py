@@ -16,10 +16,18 @@ ENTROPY = 'entropy'  # of MoE's mixtures
 MIXTURE = 'mixture'  # by source, of MoE
 ALIGNMENT = 'alignment'  # of MoE
 MOMENT_DISTANCE = 'moment_distance'  # of M3SDA
+MMD = 'mmd'
+CORAL = 'coral'
+ADAMATCH = 'adamatch'
+ADAMATCH_CONFIDENT = 'adamatch_confident'  # share of target samples
+CONFUSION = 'confusion'  # of MCC
+TARGET_ENTROPY = 'target_entropy'
+VARIETY = 'variety'  # entropy of the mean prediction
 
 
 # Logged beside the losses, in units of their own.
 NOT_LOSSES = (
+  ADAMATCH_CONFIDENT,
   f'{ALPHA}/',
   EFFECTIVE_SOURCES,
   GRADIENT_NORM,
@@ -28,7 +36,10 @@ NOT_LOSSES = (
   STRENGTH,
 )
 # What is shown for a name that does not explain itself.
-LABELS = {CONFIDENT: 'share above τ'}
+LABELS = {
+  CONFIDENT: 'share above τ',
+  ADAMATCH_CONFIDENT: 'share above AdaMatch’s threshold',
+}
 
 
 def select(metrics: dict[str, float], name: str) -> dict[str, float]:

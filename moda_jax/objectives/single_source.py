@@ -4,8 +4,8 @@ from typing import ClassVar
 
 import jax
 
-from moda_jax.objectives import dann, mada
 from moda_jax.objectives import metrics as names
+from moda_jax.objectives.composition import compose
 from moda_jax.objectives.forward import Forward, Metrics, Params, State
 from moda_jax.objectives.method import Method
 
@@ -70,13 +70,15 @@ class SingleSource(Method):
 
 
 class DannSS(SingleSource):
-  """DANN from each source alone."""
+  """DANN from each source alone; the best is chosen with target labels."""
 
-  Options = dann.DannMS.Options
-  copied = dann.DannMS
+  paper = 'Ganin & Lempitsky 2015'
+  copied = compose('uniform', 'dann', 'none', 'shared')
+  Options = copied.Options
 
 
 class MadaSS(SingleSource):
   """MADA from each source alone, as in its paper."""
 
-  copied = mada.Mada
+  paper = 'Pei et al. 2018'
+  copied = compose('uniform', 'mada', 'none', 'shared')

@@ -9,7 +9,7 @@ from moda_jax.objectives.method import Method
 
 
 class Supervised(Method):
-  """Mean class loss on the labelled target; the sources are not used."""
+  """Trained on target labels: the upper bound, and says so."""
 
   batch_spec = BatchSpec(sources=False, target_labels=True)
 

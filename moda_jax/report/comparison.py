@@ -4,7 +4,7 @@ import json
 import math
 from collections.abc import Sequence
 
-from moda_jax.objectives import METHODS
+from moda_jax.objectives import find_method
 from moda_jax.report.html import escape, table
 from moda_jax.report.runs import ReportedRun
 from moda_jax.training.evaluation import ACCURACY, DEVIATION
@@ -65,7 +65,7 @@ def _rows(run: ReportedRun) -> list[tuple[str, ...]]:
 def _caution(run: ReportedRun) -> str:
   if run.experiment is not None:
     return run.experiment.method.caution
-  spec = METHODS[run.method].batch_spec
+  spec = find_method(run.config.objective).batch_spec
   return 'trained on target labels' if spec.target_labels else ''
 
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from moda_jax.files.atomic import write_whole
+from moda_jax.objectives import name_method
 from moda_jax.report import comparison, criteria, curves, html, runs, sections
 from moda_jax.report.palette import run_styles
 from moda_jax.report.runs import ReportedRun
@@ -23,7 +24,7 @@ def write_run_page(
   outcome: Outcome, workdir: str | os.PathLike
 ) -> pathlib.Path:
   """Writes `report/index.html` into the run's folder; returns its path."""
-  name = outcome.experiment.config.objective.method
+  name = name_method(outcome.experiment.config.objective)
   folder = pathlib.Path(workdir)
   return write_page(folder / 'report', {name: (outcome, folder)})
 
@@ -119,7 +120,7 @@ class PageWriter:
     start = time.monotonic()
     if start < self._next:
       return
-    name = experiment.config.objective.method
+    name = name_method(experiment.config.objective)
     run = runs.in_training(name, experiment, workdir)
     try:
       write_runs(workdir / 'report', [run])

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import ml_collections
 
 from moda_jax.errors import UserError
+from moda_jax.objectives import name_method
 from moda_jax.report.curves import Lines
 from moda_jax.training.experiment import Experiment
 from moda_jax.training.outcome import Outcome
@@ -47,8 +48,8 @@ class ReportedRun(NamedTuple):
 
   @property
   def method(self) -> str:
-    """The name of the method."""
-    return self.config.objective.method
+    """The name of the method, with the parts that are not its own."""
+    return name_method(self.config.objective)
 
   @property
   def step(self) -> int:

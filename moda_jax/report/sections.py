@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from moda_jax.data.domains import labelled_name
-from moda_jax.objectives import METHODS
+from moda_jax.objectives import find_method
 from moda_jax.objectives import metrics as names
 from moda_jax.report import (
   answers,
@@ -91,7 +91,7 @@ def _show_data(
 ) -> str:
   """Returns what was trained on what, with the accuracy of each domain."""
   data = run.config.data
-  labelled = METHODS[run.method].batch_spec.target_labels
+  labelled = find_method(run.config.objective).batch_spec.target_labels
   role = 'target, with labels' if labelled else 'target, without labels'
   rows = []
   extra = labelled_name(data.target) if data.get('target_labels') else ''

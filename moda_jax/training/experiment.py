@@ -17,7 +17,7 @@ from moda_jax.errors import UserError
 from moda_jax.files.caches import open_cache
 from moda_jax.models.backbone import Backbone
 from moda_jax.models.features import FeaturesOptions
-from moda_jax.objectives import METHODS
+from moda_jax.objectives import find_method, name_method
 from moda_jax.training import devices as devices_lib
 from moda_jax.training import options, several_seeds
 from moda_jax.training.embedding import Embedding, embed_domains
@@ -74,7 +74,7 @@ class Experiment:
     whole = labelled.add_source(whole, config.data)
     settings = options.check(config)
     self.config = config = options.prune(config)
-    spec = METHODS[config.objective.method].batch_spec
+    spec = find_method(config.objective).batch_spec
     self.devices = devices or devices_lib.count_devices()
     configs = options.split_seeds(config)
     self.backbone = None
@@ -109,7 +109,7 @@ class Experiment:
     if schedule != 'constant':
       return f'the schedule {schedule!r}'
     if self.method.depends_on_length:
-      return f'the method {self.config.objective.method!r}'
+      return f'the method {name_method(self.config.objective)!r}'
     return ''
 
   @property
@@ -230,6 +230,6 @@ def _warn_of_target_labels(
   _log.warning(
     '%s is trained on the labels of the target %s: an upper bound, not '
     'domain adaptation.',
-    config.objective.method,
+    name_method(config.objective),
     domains.target.name,
   )

@@ -11,7 +11,7 @@ import numpy as np
 import optax
 
 from moda_jax.data.rows import take_rows
-from moda_jax.objectives import METHODS
+from moda_jax.objectives import find_method
 from moda_jax.training import devices as devices_lib
 from moda_jax.training import several_seeds
 from moda_jax.training.options import check
@@ -81,7 +81,7 @@ class Model:
       len(inputs.classes), axis_name, inputs.variant
     )
     self.inputs = inputs._replace(variant=networks.variant)
-    self.method = METHODS[config.objective.method](
+    self.method = find_method(config.objective)(
       networks,
       tuple(config.data.sources),
       self.settings.objective,

@@ -11,7 +11,7 @@ from moda_jax.data.options import FIT, DataOptions, ViewOptions
 from moda_jax.errors import UserError
 from moda_jax.models import NETWORKS
 from moda_jax.models.networks import NetworkOptions
-from moda_jax.objectives import METHODS
+from moda_jax.objectives import METHODS, PARTS, find_method, name_method
 from moda_jax.selection.criteria import CRITERIA
 from moda_jax.training.optimizers import OPTIMIZERS, OptimizerOptions
 
@@ -95,13 +95,16 @@ def base_config() -> ml_collections.ConfigDict:
   a whole number.
   """
   methods = [method.Options for method in METHODS.values()]
+  parts = [part.Options for kind in PARTS.values() for part in kind.values()]
   return ml_collections.ConfigDict(
     {
       'experiment': '',
       'data': defaults(DataOptions) | {'datasets': {}},
       'views': defaults(ViewOptions),
       'network': {'name': ''} | defaults(*NETWORKS.values()),
-      'objective': {'method': 'moda_fm'} | defaults(*methods),
+      'objective': {'method': 'moda_fm'}
+      | dict.fromkeys(PARTS, '')  # as in the method
+      | defaults(*methods, *parts),
       'optimizer': {'name': 'adadelta'} | defaults(*OPTIMIZERS.values()),
       'run': defaults(RunOptions),
       'search': {},
@@ -158,8 +161,9 @@ def prune(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
   with pruned.unlocked():
     for section, kind in _find_kinds(config).items():
       read = {field.name for field in dataclasses.fields(kind)}
+      chosen = _chosen(pruned[section], section)
       for name in list(pruned[section]):
-        if name not in read and name != _CHOICE.get(section):
+        if name not in read and name not in chosen:
           del pruned[section][name]
   return pruned
 
@@ -174,19 +178,22 @@ def refuse_unread(
     given: the full names of what the user has set, such as 'objective.mu_s'.
   """
   kinds = _find_kinds(config)
-  method = config.objective.method
   for full in given:
     section, _, name = full.partition('.')
-    if full == 'optimizer.beta_rate' and not METHODS[method].has_beta():
+    if (
+      full == 'optimizer.beta_rate'
+      and not find_method(config.objective).has_beta()
+    ):
       raise UserError(
-        f"config.{full} = {config[section][name]!r}: '{method}' does not read "
-        'it; it has no source weights β.'
+        f'config.{full} = {config[section][name]!r}: '
+        f"'{name_method(config.objective)}' does not read it; it has no source "
+        'weights β.'
       )
-    if section not in kinds or name == _CHOICE.get(section):
+    if section not in kinds or name in _CHOICES.get(section, ()):
       continue
     read = [field.name for field in dataclasses.fields(kinds[section])]
     if name.partition('.')[0] not in read:
-      chosen = config[section][_CHOICE[section]]
+      chosen = _name_choice(config, section)
       raise UserError(
         f"config.{full} = {config[section][name]!r}: '{chosen}' does not read "
         f'it; it reads {", ".join(sorted(read)) or "no values"}.'
@@ -194,17 +201,31 @@ def refuse_unread(
 
 
 # What chooses among several kinds of a section.
-_CHOICE = {'network': 'name', 'objective': 'method', 'optimizer': 'name'}
+_CHOICES = {
+  'network': ('name',),
+  'objective': ('method', *PARTS),
+  'optimizer': ('name',),
+}
+
+
+def _chosen(values: Mapping[str, Any], section: str) -> list[str]:
+  """Returns which of the section's choices are made: '' makes none."""
+  return [name for name in _CHOICES.get(section, ()) if values.get(name)]
+
+
+def _name_choice(config: Mapping[str, Any], section: str) -> str:
+  if section == 'objective':
+    return name_method(config[section])
+  return config[section].get('name', section)
 
 
 def _find_kinds(config: Mapping[str, Any]) -> dict[str, type]:
   """Returns each section's dataclass, for what the config chooses."""
-  methods = {name: method.Options for name, method in METHODS.items()}
   return {
     'data': DataOptions,
     'views': ViewOptions,
     'network': _choose(config, 'network', NETWORKS),
-    'objective': _choose(config, 'objective', methods),
+    'objective': find_method(config['objective']).Options,
     'optimizer': _choose(config, 'optimizer', OPTIMIZERS),
     'run': RunOptions,
   }
@@ -213,11 +234,10 @@ def _find_kinds(config: Mapping[str, Any]) -> dict[str, type]:
 def _choose(
   config: Mapping[str, Any], section: str, known: Mapping[str, type]
 ) -> type:
-  choice = _CHOICE[section]
-  name = config[section][choice]
+  name = config[section]['name']
   if name not in known:
     raise UserError(
-      f"config.{section}.{choice} = '{name}' is unknown; allowed are "
+      f"config.{section}.name = '{name}' is unknown; allowed are "
       f'{", ".join(known)}.'
     )
   return known[name]

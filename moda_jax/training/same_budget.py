@@ -9,7 +9,7 @@ from moda_jax.data import labelled
 from moda_jax.data.domains import Domains
 from moda_jax.data.load import open_domains
 from moda_jax.errors import UserError
-from moda_jax.objectives import METHODS
+from moda_jax.objectives import METHODS, given_parts
 from moda_jax.training import options
 from moda_jax.training.fitting import fit_length, fit_network
 
@@ -69,6 +69,11 @@ def plan(config: ml_collections.ConfigDict, methods: Iterable[str]) -> Plan:
 
 def _check(config: ml_collections.ConfigDict, names: tuple[str, ...]) -> None:
   """Refuses, before any training, what cannot be compared."""
+  for kind, part in given_parts(config.objective).items():
+    raise UserError(
+      f"config.objective.{kind} = '{part}': methods are compared as they are "
+      'named; leave it out.'
+    )
   for name in names:
     if name not in METHODS:
       raise UserError(

@@ -7,9 +7,15 @@ import jax.numpy as jnp
 
 from moda_jax.config import option
 from moda_jax.models.networks import pooled
-from moda_jax.objectives import metrics, mmd, source_sets, terms
-from moda_jax.objectives.forward import Batch, Forward, Params, State
-from moda_jax.objectives.method import Method
+from moda_jax.objectives import metrics, mmd, source_sets
+from moda_jax.objectives.forward import (
+  Answers,
+  Batch,
+  Forward,
+  Params,
+  State,
+)
+from moda_jax.objectives.parts import Predictor
 
 _CLIP = (0.01, 2.0)  # of the confidence, in training
 
@@ -31,8 +37,8 @@ class MoEOptions:
   moe_rank: int = option(50, least=1)
 
 
-class MoE(Method):
-  """λ L_moe + (1 − λ) L_mtl + γ L_adv + η R_h, one classifier per source.
+class MoE(Predictor):
+  """Experts mixed by a learned metric: λ mixture_j + (1 − λ) class_j + η R_h.
 
   An expert's weight on an example grows with how clearly its source tells the
   classes apart there: α(x) = softmax_j of the second smallest minus the
@@ -40,9 +46,10 @@ class MoE(Method):
   this is the paper's |d⁺ − d⁻|; for more the paper defines nothing. Encodings
   are pooled over space, each class of each source has its own metric U.
 
-  L_mtl is each expert's class loss on its own source; L_moe treats each source
-  as target of the others' mixture; L_adv is the MMD of every source to the
-  target; R_h is the entropy of those mixtures. With one source L_moe is empty.
+  class_j is each expert's loss on its own source; mixture_j treats each source
+  as target of the others' mixture; R_h is the entropy of those mixtures. γ
+  L_adv, the MMD of every source to the target, is added where γ > 0. With one
+  source there are no mixtures.
 
   In training the class means are those of the mini-batch, or the last ones
   seen of a class that it lacks. Predictions use means over all examples, which
@@ -50,71 +57,79 @@ class MoE(Method):
   """
 
   Options = MoEOptions
+  paper = 'Guo et al. 2018'
+  target_views = ('weak',)
+  has_key = True
 
   @property
   def heads(self) -> dict[str, int]:
     """One classifier per source."""
-    return {'classifier': len(self.sources)}
+    return {'classifier': self.count}
 
-  def init(self, rng: jax.Array, x: jax.Array) -> tuple[Params, State]:
+  def init(
+    self, rng: jax.Array, params: Params, state: State, x: jax.Array
+  ) -> tuple[Params, State]:
     """See the base class."""
-    rng, metric_rng = jax.random.split(rng)
-    params, state = super().init(rng, x)
-    z, _ = self.apply('extractor', params, state, x, train=False)
-    logits, _ = self._experts(params, state, z[None], train=False)
-    sizes = (len(self.sources), logits.shape[-1], z.shape[-1])  # [M, K, F]
+    z = self.method.extract(params, state, x)
+    logits, _ = self._experts(params, state, z[None])
+    sizes = (self.count, logits.shape[-1], z.shape[-1])  # [M, K, F]
     glorot = jax.nn.initializers.glorot_uniform(batch_axis=(0, 1))
-    params['metric'] = glorot(metric_rng, (*sizes, self.options.moe_rank))
-    state['batch_sets'] = source_sets.empty_sets(*sizes)
-    state['all_sets'] = source_sets.empty_sets(*sizes)
-    return params, state
+    metric = glorot(rng, (*sizes, self.options.moe_rank))
+    sets = {
+      name: source_sets.empty_sets(*sizes)
+      for name in ('batch_sets', 'all_sets')
+    }
+    return {'metric': metric}, sets
 
-  def loss(self, forward: Forward) -> jax.Array:
-    """See the base class."""
-    options, labels = self.options, forward.batch['source']['label']
-    z = forward.features
-    logits, forward.state = self._experts(
-      forward.params, forward.state, z['source'], train=True
-    )
+  def answer(self, forward: Forward) -> Answers:
+    """See the base class; takes the mini-batch's class means into the state."""
+    z, views = forward.features, self.method.classified_views
     encodings = pooled(z['source'], batch_axes=2)  # [M, B, F]
+    labels = forward.batch['source']['label']
     sums = self._class_sums(forward.params, encodings, labels)
     sets = source_sets.replace(forward.state['batch_sets'], *sums)
     forward.state = forward.state | {'batch_sets': sets}
+    x = jnp.concatenate([z['source'], *(z[view][None] for view in views)])
+    shared = jnp.broadcast_to(x, (self.count, *x.shape))
+    logits = forward.apply('classifier', shared)  # [M, M + views, B, K]
     own = jnp.moveaxis(jnp.diagonal(logits), -1, 0)  # [M, B, K]
-    class_losses, mixture, entropy = self.across_devices(
-      (
-        terms.class_losses(logits=own, labels=labels),
-        *self._mixture_terms(forward.params, sets, encodings, logits, labels),
-      )
+    target = {}
+    if views:
+      shown = slice(self.count, None)
+      mixed = self._mix(forward.params, sets, x[shown], logits[:, shown])
+      target = {view: mixed[i] for i, view in enumerate(views)}
+    return Answers(own, target, logits)
+
+  def losses(self, forward: Forward) -> tuple[jax.Array, jax.Array]:
+    """See the base class."""
+    options, z = self.options, forward.features
+    class_losses = forward.class_losses
+    encodings = pooled(z['source'], batch_axes=2)  # [M, B, F]
+    mixture, entropy = self.method.across_devices(
+      self._mixture_terms(forward, encodings)
     )
-    forward.log_by_source(metrics.CLASS, class_losses)
     forward.log_by_source(metrics.MIXTURE, mixture)
     forward.log(metrics.ENTROPY, entropy)
     weight = options.moe_weight
-    loss = weight * mixture.sum() + (1 - weight) * class_losses.sum()
-    loss += options.moe_entropy * entropy
+    rest = options.moe_entropy * entropy
     if options.moe_alignment:
       alignment = self._alignment(encodings, pooled(z['weak']))
-      loss += options.moe_alignment * alignment
+      rest += options.moe_alignment * alignment
       forward.log(metrics.ALIGNMENT, alignment)
-    return loss
+    return weight * mixture + (1 - weight) * class_losses, rest
 
   def predict(self, params: Params, state: State, x: jax.Array) -> jax.Array:
     """Returns the experts' probabilities, mixed example by example."""
-    z, _ = self.apply('extractor', params, state, x, train=False)
-    logits, _ = self._experts(params, state, z[None], train=False)
-    scores = source_sets.confidence(
-      metric=params['metric'], sets=state['all_sets'], encodings=pooled(z)[None]
-    )
-    alpha = jax.nn.softmax(scores, axis=0)  # [M, 1, B]
-    return (alpha[..., None] * jax.nn.softmax(logits)).sum(axis=0)[0]
+    z = self.method.extract(params, state, x)[None]
+    logits, _ = self._experts(params, state, z)
+    return jnp.exp(self._mix(params, state['all_sets'], z, logits)[0])
 
   def observe_sources(
     self, params: Params, state: State, batch: Batch, first: jax.Array
   ) -> State:
     """Takes source examples into the class means that predictions use."""
     source = batch['source']
-    z, _ = self.apply('extractor', params, state, source['weak'], train=False)
+    z = self.method.extract(params, state, source['weak'])
     sums = self._class_sums(
       params, pooled(z, batch_axes=2), source['label'], source['mask']
     )
@@ -124,11 +139,32 @@ class MoE(Method):
     return state | {'all_sets': source_sets.extend(before, *sums)}
 
   def _experts(
-    self, params: Params, state: State, z: jax.Array, train: bool
+    self, params: Params, state: State, z: jax.Array
   ) -> tuple[jax.Array, State]:
     """Returns every expert's logits `[M, G, B, K]` on features `[G, B, …]`."""
-    z = jnp.broadcast_to(z, (len(self.sources), *z.shape))
-    return self.apply('classifier', params, state, z, train=train)
+    z = jnp.broadcast_to(z, (self.count, *z.shape))
+    return self.method.apply('classifier', params, state, z, train=False)
+
+  def _mix(
+    self,
+    params: Params,
+    sets: source_sets.Sets,
+    z: jax.Array,
+    logits: jax.Array,
+  ) -> jax.Array:
+    """Returns the mixture's log-probabilities `[G, B, K]`, as in predictions.
+
+    Args:
+      params: of the method.
+      sets: the class means to be near to.
+      z: features `[G, B, …]`.
+      logits: of the experts on them, `[M, G, B, K]`.
+    """
+    scores = source_sets.confidence(
+      metric=params['metric'], sets=sets, encodings=pooled(z, batch_axes=2)
+    )
+    log_alpha = jax.nn.log_softmax(scores, axis=0)[..., None]
+    return jax.nn.logsumexp(log_alpha + jax.nn.log_softmax(logits), axis=0)
 
   def _class_sums(
     self,
@@ -143,29 +179,27 @@ class MoE(Method):
       mask=jnp.ones_like(labels, bool) if mask is None else mask,
       classes=params['metric'].shape[1],
     )
-    return (
-      sums if self.axis_name is None else jax.lax.psum(sums, self.axis_name)
-    )
+    axis_name = self.method.axis_name
+    return sums if axis_name is None else jax.lax.psum(sums, axis_name)
 
   def _mixture_terms(
-    self,
-    params: Params,
-    sets: source_sets.Sets,
-    encodings: jax.Array,
-    logits: jax.Array,
-    labels: jax.Array,
+    self, forward: Forward, encodings: jax.Array
   ) -> tuple[jax.Array, jax.Array]:
     """Takes each source as target of the others: losses `[M]`, mean entropy."""
-    count = len(self.sources)
+    count = self.count
     if count == 1:
       return jnp.zeros(1), jnp.zeros(())
+    _, _, logits = forward.answers
+    labels = forward.batch['source']['label']
     scores = source_sets.confidence(
-      metric=params['metric'], sets=sets, encodings=encodings
+      metric=forward.params['metric'],
+      sets=forward.state['batch_sets'],
+      encodings=encodings,
     )  # [M, G, B]: expert, source of the example, example
     itself = jnp.eye(count, dtype=bool)[..., None]
     scores = jnp.where(itself, -jnp.inf, jnp.clip(scores, *_CLIP))
     log_alpha = jax.nn.log_softmax(scores, axis=0)
-    log_p = jax.nn.log_softmax(logits)  # [M, G, B, K]
+    log_p = jax.nn.log_softmax(logits[:, :count])  # [M, G, B, K]
     picked = jnp.take_along_axis(log_p, labels[None, ..., None], axis=-1)
     losses = -jax.nn.logsumexp(log_alpha + picked[..., 0], axis=0).mean(axis=-1)
     finite = jnp.where(itself, 0, log_alpha)
@@ -174,9 +208,10 @@ class MoE(Method):
 
   def _alignment(self, encodings: jax.Array, target: jax.Array) -> jax.Array:
     """Returns Σ_i MMD of source i and the target, over the whole mini-batch."""
-    if self.axis_name is not None:
+    axis_name = self.method.axis_name
+    if axis_name is not None:
       encodings, target = (
-        jax.lax.all_gather(x, self.axis_name, axis=x.ndim - 2, tiled=True)
+        jax.lax.all_gather(x, axis_name, axis=x.ndim - 2, tiled=True)
         for x in (encodings, target)
       )
     return mmd.mmd_to_target(source=encodings, target=target).sum()

@@ -1,0 +1,12 @@
+"""Which classifiers there are and what predicts, by name in `PREDICTORS`."""
+
+from moda_jax.objectives.parts import Predictor
+from moda_jax.objectives.predictors.experts import Experts
+from moda_jax.objectives.predictors.moe import MoE
+from moda_jax.objectives.predictors.shared import Shared
+
+PREDICTORS: dict[str, type[Predictor]] = {
+  'shared': Shared,
+  'experts': Experts,
+  'moe': MoE,
+}
