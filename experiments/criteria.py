@@ -3,12 +3,14 @@ r"""How far criteria without target labels can be trusted, over finished runs.
   python -m experiments.criteria 'runs/tables/*' --name=digits_small
   python -m experiments.criteria 'runs/digits/*' 'runs/reviews/*'
 
-For each experiment and target, over the runs in these folders: Spearman's rank
+For each experiment and target, among the runs in these folders: Spearman's rank
 correlation of every criterion with the true accuracy on the target, and the
 points of accuracy lost by its choice against the oracle's, which is the best
 run. Beside them are what a choice at random and the worst choice would lose.
-Agreement is that of all runs of the target (EnsV). Runs that have collapsed are
-refused, as by moda_jax.select. Writes NAME.md and NAME.csv.
+The same among the evaluations of each run, where they were judged, on average
+over the runs. Agreement is that of all runs of the target (EnsV). What has
+collapsed is refused, as by moda_jax.select. Runs whose accuracy depends on
+target labels are left out. Writes NAME.md and NAME.csv.
 """
 
 import argparse
@@ -18,7 +20,7 @@ import glob
 import math
 import pathlib
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy import stats
@@ -26,12 +28,16 @@ from scipy import stats
 from moda_jax import cli
 from moda_jax.errors import UserError
 from moda_jax.files.atomic import write_whole
+from moda_jax.selection.criteria import CRITERIA
 from moda_jax.selection.ranking import (
   DEFAULTS,
   Candidate,
   badness,
   rank,
 )
+
+if TYPE_CHECKING:
+  from moda_jax.training.candidates import RunCandidate
 
 _DEFAULT = f'default ({", ".join(DEFAULTS)})'
 _LEAST = 3  # runs of a target, for a rank correlation to say something
@@ -43,8 +49,9 @@ class Score(NamedTuple):
   Attributes:
     experiment: of the runs.
     target: of the runs.
+    among: what was chosen among, `runs` or `evaluations`.
     criterion: of `CRITERIA`, agreement, or a choice to compare with.
-    runs: how many it could choose among.
+    candidates: how many there were to choose among.
     correlation: Spearman's, of its order with accuracy; NaN where one of the
       two is constant.
     lost: points of accuracy below the best of all runs.
@@ -52,29 +59,35 @@ class Score(NamedTuple):
 
   experiment: str
   target: str
+  among: str
   criterion: str
-  runs: int
+  candidates: int
   correlation: float
   lost: float
 
 
 def score_criteria(
-  experiment: str,
-  target: str,
   candidates: Sequence[Candidate],
   accuracies: Sequence[float],
+  experiment: str = '',
+  target: str = '',
+  among: str = 'runs',
 ) -> list[Score]:
   """Returns how each criterion did, and what chance and the worst would do.
 
+  Criteria that are not known of all candidates are left out.
+
   Args:
-    experiment: of the runs.
-    target: of the runs.
-    candidates: one for each run.
-    accuracies: of the runs on the target, fractions.
+    candidates: runs, or evaluations.
+    accuracies: of each on the target, fractions.
+    experiment: see `Score`.
+    target: see `Score`.
+    among: see `Score`.
   """
   names = [c.name for c in candidates]
   known = dict(zip(names, accuracies, strict=True))
   ranking = rank(candidates)
+  left = len(names) - len(ranking.refused)
   rows = [
     (
       name,
@@ -83,17 +96,17 @@ def score_criteria(
       known[order[0]],
     )
     for name, order in ranking.orders.items()
+    if len(order) == left
   ]
   if ranking.chosen:
-    left = len(names) - len(ranking.refused)
     rows.append((_DEFAULT, left, math.nan, known[ranking.chosen]))
   mean, least = float(np.mean(accuracies)), min(accuracies)
   rows.append(('at random', len(names), math.nan, mean))
   rows.append(('the worst', len(names), math.nan, least))
   best = max(accuracies)
   return [
-    Score(experiment, target, name, runs, correlation, 100 * (best - chosen))
-    for name, runs, correlation, chosen in rows
+    Score(experiment, target, among, name, n, correlation, 100 * (best - own))
+    for name, n, correlation, own in rows
   ]
 
 
@@ -109,42 +122,51 @@ def _correlate(
 
 def tabulate(scores: Sequence[Score]) -> str:
   """Returns the scores as Markdown: all targets together, then each."""
-  groups: dict[tuple[str, str], list[Score]] = collections.defaultdict(list)
-  for score in scores:
-    groups[score.experiment, score.target].append(score)
-  parts = [
-    f'Mean over {len(groups)} pairs of experiment and target:',
-    _table(_average(scores, len(groups))),
-  ]
-  for (experiment, target), own in groups.items():
-    runs = max(score.runs for score in own)
-    parts += [f'## {experiment}, {target}, {runs} runs', _table(own)]
+  parts = []
+  for among, own in _group(scores, 'among').items():
+    by_target = _group(own, 'experiment', 'target')
+    title = f'## Among {among[0]}, mean of {len(by_target)} targets'
+    parts += [title, _table(average(own))]
+    for (experiment, target), rows in by_target.items():
+      parts += [f'### {experiment}, {target}, among {among[0]}', _table(rows)]
   return '\n\n'.join(parts) + '\n'
 
 
-def _average(scores: Sequence[Score], groups: int) -> list[Score]:
-  """Returns the mean of each criterion that is known of all targets."""
-  by_name: dict[str, list[Score]] = collections.defaultdict(list)
+def _group(
+  scores: Sequence[Score], *names: str
+) -> dict[tuple[str, ...], list[Score]]:
+  groups: dict[tuple[str, ...], list[Score]] = collections.defaultdict(list)
   for score in scores:
-    by_name[score.criterion].append(score)
+    groups[tuple(getattr(score, name) for name in names)].append(score)
+  return groups
+
+
+def average(scores: Sequence[Score]) -> list[Score]:
+  """Returns each criterion's mean, and how many it chose among in all."""
   averaged = []
-  for name, own in by_name.items():
+  for (_, name), own in _group(scores, 'among', 'criterion').items():
     known = [s.correlation for s in own if math.isfinite(s.correlation)]
-    correlation = float(np.mean(known)) if known else math.nan
-    lost = float(np.mean([s.lost for s in own]))
-    label = name if len(own) == groups else f'{name} ({len(own)} targets)'
-    runs = sum(s.runs for s in own)
-    averaged.append(Score('', '', label, runs, correlation, lost))
+    averaged.append(
+      own[0]._replace(
+        criterion=name,
+        candidates=sum(s.candidates for s in own),
+        correlation=float(np.mean(known)) if known else math.nan,
+        lost=float(np.mean([s.lost for s in own])),
+      )
+    )
   return averaged
 
 
 def _table(scores: Sequence[Score]) -> str:
-  lines = ['| criterion | runs | Spearman | points lost |', '|---|---|---|---|']
+  lines = [
+    '| criterion | candidates | Spearman | points lost |',
+    '|---|---|---|---|',
+  ]
   for score in scores:
     known = math.isfinite(score.correlation)
     shown = f'{score.correlation:+.2f}' if known else ''
     lines.append(
-      f'| {score.criterion} | {score.runs} | {shown} | {score.lost:.1f} |'
+      f'| {score.criterion} | {score.candidates} | {shown} | {score.lost:.1f} |'
     )
   return '\n'.join(lines)
 
@@ -176,7 +198,7 @@ def find_runs(patterns: Sequence[str]) -> list[str]:
 
 
 def measure(folders: Sequence[str]) -> list[Score]:
-  """Returns the scores of criteria over runs, grouped by what they ran."""
+  """Returns the scores of criteria, by what the runs in the folders ran."""
   # Heavy: imported once the folders are known to be there.
   from moda_jax.training.candidates import open_candidates
   from moda_jax.training.recorded import read_recorded
@@ -187,19 +209,50 @@ def measure(folders: Sequence[str]) -> list[Score]:
     groups[config.experiment, config.data.target].append(folder)
   scores = []
   for (experiment, target), own in groups.items():
-    runs = [r for r in open_candidates(own) if r.oracle is not None]
-    if len(runs) < _LEAST:
-      print(f'{experiment}, {target}: {len(runs)} labelled runs, left out')
-      continue
+    runs = [run for run in open_candidates(own) if _is_fair(run)]
+    for run in runs:
+      print(f'{experiment}, {target}: {run.candidate.name}')
     accuracies = [run.oracle for run in runs if run.oracle is not None]
-    candidates = [run.candidate for run in runs]
-    scores += score_criteria(experiment, target, candidates, accuracies)
+    if len(runs) >= _LEAST:
+      candidates = [run.candidate for run in runs]
+      scores += score_criteria(candidates, accuracies, experiment, target)
+    over_time = [s for run in runs for s in _score_evaluations(run)]
+    scores += [
+      score._replace(experiment=experiment, target=target)
+      for score in average(over_time)
+    ]
   if not scores:
     raise UserError(
-      f'A rank correlation needs {_LEAST} runs of a target, whose labels are '
-      'known.'
+      f'A rank correlation needs {_LEAST} runs of a target, or evaluations of '
+      'a run, with accuracies that do not depend on target labels.'
     )
   return scores
+
+
+def _is_fair(run: 'RunCandidate') -> bool:
+  """Says whether a run's accuracy is known and chosen without labels."""
+  return run.oracle is not None and not run.trained.model.method.caution
+
+
+def _score_evaluations(run: 'RunCandidate') -> list[Score]:
+  """Returns how each criterion chooses among the evaluations of a run."""
+  from moda_jax.training.evaluation import ACCURACY
+  from moda_jax.training.judging import EFFECTIVE_CLASSES, metric
+
+  lines = [line for line in run.evaluations if ACCURACY in line]
+  if len(lines) < _LEAST:
+    return []
+  candidates = [
+    Candidate(
+      str(line['step']),
+      {name: line[metric(name)] for name in CRITERIA if metric(name) in line},
+      effective_classes=line[EFFECTIVE_CLASSES],
+      classes=run.candidate.classes,
+    )
+    for line in lines
+  ]
+  accuracies = [line[ACCURACY] for line in lines]
+  return score_criteria(candidates, accuracies, among='evaluations')
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -7,10 +7,10 @@ All runs must have one target and the same classes. Each predicts the same
 examples of the target, at most 2,000, and is ranked by every criterion of
 moda_jax/selection and, of three runs and more, by its agreement with the mean
 prediction of all (EnsV, Hu et al. 2024). Runs whose mean prediction has
-collapsed onto few classes are refused. Agreement chooses by default: it never
-takes the worst of many, and no method is trained for it, as several are for low
-entropy, which chooses between two runs. source_accuracy and weighted_accuracy
-are there for runs with holdout above 0.
+collapsed onto few classes are refused. Agreement chooses by default: its
+authors find that it never takes the worst of many, and no method is trained for
+it, as several are for low entropy, which chooses between two runs.
+source_accuracy and weighted_accuracy are there for runs with holdout above 0.
 
 Where the labels of the target are known, the accuracy is shown as the oracle.
 It chooses nothing.
@@ -76,6 +76,11 @@ def describe(runs: 'Sequence[RunCandidate]', ranking: 'Ranking') -> str:
       step = int(run.trained.state.step)
       title = f'{run.candidate.name}, which is taken at step {step}; the best'
       parts.append(f'{title} evaluations over time:\n{_format(rows)}')
+  parts += [
+    f'mind, {run.candidate.name}: {caution}'
+    for run in runs
+    if (caution := run.trained.model.method.caution)
+  ]
   parts += [f'refused {name}: {why}' for name, why in ranking.refused.items()]
   chosen = f'chosen by {ranking.criterion}: {ranking.chosen}'
   parts.append(chosen if ranking.chosen else 'chosen: none')

@@ -22,7 +22,7 @@ def make_candidates(**scores):
 
 def score(**scores):
   made = criteria.score_criteria(
-    'digits', 'mnistm', make_candidates(**scores), ACCURACIES
+    make_candidates(**scores), ACCURACIES, 'digits', 'mnistm'
   )
   return {s.criterion: s for s in made}
 
@@ -66,7 +66,7 @@ def test_tables_are_written(tmp_path):
   scores = list(score(entropy=(4.0, 1.0, 2.0, 3.0)).values())
   text, table = criteria.write(scores, tmp_path / 'new' / 'found')
   assert '| entropy | 4 | +1.00 | 0.0 |' in text.read_text()
-  assert '## digits, mnistm, 4 runs' in text.read_text()
+  assert '### digits, mnistm, among runs' in text.read_text()
   with table.open() as file:
     rows = list(csv.DictReader(file))
   assert [row['criterion'] for row in rows] == [s.criterion for s in scores]
@@ -75,3 +75,22 @@ def test_tables_are_written(tmp_path):
 def test_folders_without_runs_are_refused(tmp_path):
   with pytest.raises(UserError, match='there is no run'):
     criteria.find_runs([str(tmp_path / '*')])
+
+
+def test_targets_are_averaged():
+  good = list(score(entropy=(4.0, 1.0, 2.0, 3.0)).values())
+  bad = [
+    s._replace(target='svhn')
+    for s in score(entropy=(1.0, 4.0, 3.0, 2.0)).values()
+  ]
+  (entropy, *_) = criteria.average([*good, *bad])
+  np.testing.assert_allclose(entropy.correlation, 0, atol=1e-9)
+  np.testing.assert_allclose(entropy.lost, 20)
+  assert entropy.candidates == 8
+
+
+def test_a_criterion_not_known_of_all_is_left_out():
+  candidates = make_candidates(entropy=(4.0, 1.0, 2.0, 3.0))
+  candidates[0].scores['source_accuracy'] = 0.9
+  made = criteria.score_criteria(candidates, ACCURACIES)
+  assert 'source_accuracy' not in [s.criterion for s in made]

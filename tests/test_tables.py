@@ -160,6 +160,17 @@ def test_what_cannot_be_trained_is_refused(tmp_path, values, named):
   assert not trained.requests
 
 
+def test_parts_are_set_before_the_values_that_only_they_read(tmp_path):
+  values = ['mcc_temperature=2.0', 'target_term=fixmatch+mcc', 'tau=0.8']
+  (request,) = make_requests(
+    find_setting('digits', 'tiny'), ['mnistm'], ['fm'], [3], tmp_path, values
+  )
+  objective = request.config().objective
+  assert objective.target_term == 'fixmatch+mcc'
+  assert (objective.mcc_temperature, objective.tau) == (2.0, 0.8)
+  assert request.config().run.seed == 3
+
+
 def test_an_unknown_scale_is_refused():
   with pytest.raises(UserError, match='digits has the scales paper, small, ti'):
     find_setting('digits', 'features')
@@ -355,3 +366,18 @@ def test_a_real_run_from_end_to_end(mini_data_dir, tmp_path, monkeypatch):
   assert line['seconds'] > line['train_seconds']
   config = json.loads((requests[0].folder / 'config.json').read_text())
   assert config['run']['steps'] == 6
+
+
+def test_the_accuracy_is_that_of_the_evaluation_a_run_has_chosen(tmp_path):
+  pairs = ','.join(f'{k}={v}' for k, v in TINY.values.items())
+  config = get_config(f'{TINY.config}:mnistm,{pairs},selection=entropy')
+  write_run(
+    tmp_path / 'run', config, 0.6, **{'selection/effective_classes': 2.0}
+  )
+  path = tmp_path / 'run' / 'metrics.jsonl'
+  lines = [json.loads(line) for line in path.read_text().splitlines()]
+  for line, entropy in zip(lines, (0.5, 0.1, 0.3), strict=True):
+    line['selection/entropy'] = entropy
+  path.write_text(''.join(json.dumps(line) + '\n' for line in lines))
+  (found,) = records.describe_run(tmp_path / 'run', TINY)
+  assert found['accuracy'] == lines[1]['target/accuracy'] < 0.6

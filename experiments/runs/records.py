@@ -20,6 +20,7 @@ from moda_jax.objectives import metrics as names
 from moda_jax.training import options
 from moda_jax.training.config_files import get_config
 from moda_jax.training.evaluation import ACCURACY, seed_accuracy
+from moda_jax.training.kept import order_evaluations
 from moda_jax.training.progress import STEPS_PER_SECOND
 from moda_jax.training.recorded import flatten, read_recorded
 from moda_jax.training.run_folder import read_metrics
@@ -90,7 +91,7 @@ def describe_run(
     seconds: how long the process ran that finished it, where that is known.
     commit: of the code that trained it, where that is known.
   """
-  config, _, origins = read_recorded(folder)
+  config, inputs, origins = read_recorded(folder)
   lines = read_metrics(folder)
   epoch = _epoch_steps(config, origins)
   total = config.run.steps or config.run.epochs * epoch
@@ -104,6 +105,9 @@ def describe_run(
       f"{folder}: the labels of the target '{config.data.target}' are not "
       'known, so that there is no accuracy.'
     )
+  classes = len(inputs.classes) if inputs else 0
+  chosen = order_evaluations(lines, config.run.selection, classes)[:1]
+  used = next((line for line in lines if line['step'] in chosen), last)
   method = find_method(config.objective)
   common = {
     'experiment': setting.experiment,
@@ -128,7 +132,7 @@ def describe_run(
   made = []
   for seed in seeds:
     name = seed_accuracy(seed) if len(seeds) > 1 else ACCURACY
-    made.append({**common, 'seed': seed, 'accuracy': last[name], **rest})
+    made.append({**common, 'seed': seed, 'accuracy': used[name], **rest})
   return made
 
 

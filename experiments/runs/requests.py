@@ -9,7 +9,7 @@ import ml_collections
 from experiments.runs.scales import Setting
 from moda_jax import config as config_lib
 from moda_jax.errors import UserError
-from moda_jax.objectives import METHODS
+from moda_jax.objectives import METHODS, PARTS
 from moda_jax.training import options
 from moda_jax.training.config_files import get_config
 
@@ -108,12 +108,14 @@ def _make_argument(
 ) -> str:
   """Returns config name and argument, without what the method does not read."""
   pairs = [f'{name}={value}' for name, value in setting.values.items()]
-  # A network's name comes before what only that network reads.
-  base = ','.join([f'{setting.config}:{target},method={method}', *pairs])
+  parts = [pair for pair in values if pair.partition('=')[0] in PARTS]
+  # What chooses a network or a part comes before what only that one reads.
+  first = f'{setting.config}:{target},method={method}'
+  base = ','.join([first, *pairs, *parts])
   config = get_config(base)
   read = options.prune(config)
-  kept = []
-  for pair in values:
+  kept: list[str] = []
+  for pair in (pair for pair in values if pair not in parts):
     pair = pair.replace('{target}', target).replace('{method}', method)
     key = pair.partition('=')[0]
     if key != 'values' and config_lib.full_name(config, key) is None:

@@ -12,11 +12,12 @@ from moda_jax.selection.agreement import AGREEMENT, agreements
 from moda_jax.selection.criteria import CRITERIA
 
 # What chooses where the user names nothing: the first one that every candidate
-# has. Agreement never takes the worst of many candidates, and no method trains
-# for it, as several do for low entropy. Of two candidates there is no majority;
-# among those that need no second one, entropy loses the fewest points in
-# skada-bench (Lalou et al., 2024: 2.8 on average over 29 shifts), followed by
-# weighted accuracy (3.1), which asks for held-out source examples.
+# has. Its authors find that agreement never takes the worst of many, and no
+# method trains for it, as several do for low entropy. Of two candidates there
+# is no majority; among criteria that need no others, entropy loses the fewest
+# points in the results of skada-bench (Lalou et al., 2024: 2.8 on average over
+# 29 shifts with one source), followed by weighted accuracy (3.1), which asks
+# for held-out source examples.
 DEFAULTS = (AGREEMENT, 'entropy', 'weighted_accuracy')
 
 

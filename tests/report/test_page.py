@@ -346,3 +346,30 @@ def test_the_page_is_refreshed_while_training_goes_on(tmp_path):
 def test_names_are_escaped(tmp_path):
   _, _, text = make_page(tmp_path, experiment='<b>mine</b>')
   assert '<b>mine' not in text
+
+
+def test_criteria_are_shown_beside_the_oracle(trained):
+  text = trained[2]
+  section = text.partition('<h2>Choosing without target labels</h2>')[2]
+  section = section.partition('<h2>')[0]
+  for name in ('entropy', 'information', 'nuclear_norm', 'density'):
+    assert f'{name}, ' in section
+  assert 'oracle: accuracy, by target labels' in section
+  assert 'source_accuracy and weighted_accuracy need holdout above 0' in section
+
+
+def test_without_labels_criteria_are_shown_without_an_oracle(tmp_path):
+  text = make_page(
+    tmp_path,
+    drop_labels(tiny.make_domains()),
+    selection='information',
+    method='source_only',
+    evaluate_on='target',
+    holdout=0.25,
+  )[2]
+  section = text.partition('<h2>Choosing without target labels</h2>')[2]
+  section = section.partition('<h2>')[0]
+  assert 'weighted_accuracy, larger is better' in section
+  assert 'Taken by information: step ' in section
+  assert '<i>oracle' not in section
+  assert ' %' not in section

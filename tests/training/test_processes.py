@@ -165,9 +165,11 @@ def wait_for(path, started):
 
 @pytest.mark.slow
 def test_the_command_trains_and_evaluates_in_two_processes(train, tmp_path):
-  (one,) = several_processes.finish(train(1, workdir=tmp_path / 'one'))
+  chosen = {'eval_every': 10, 'selection': 'entropy', 'holdout': 0.2}
+  alone = train(1, workdir=tmp_path / 'one', **chosen)
+  (one,) = several_processes.finish(alone)
   assert one[0] == 0, one[1]
-  first, second = several_processes.finish(train(2, devices=2))
+  first, second = several_processes.finish(train(2, devices=2, **chosen))
   assert first[0] == second[0] == 0, first[1] + second[1]
   assert 'training on 4 × CPU in 2 processes from step 0 to 40' in first[1]
   assert 'report:' in first[1]
@@ -176,6 +178,11 @@ def test_the_command_trains_and_evaluates_in_two_processes(train, tmp_path):
   assert [line['step'] for line in lines] == [10, 20, 30, 40]
   for line, alone in zip(lines, read_lines(tmp_path / 'one'), strict=True):
     assert line['loss'] == pytest.approx(alone['loss'], rel=1e-3)
+    assert line.keys() == alone.keys()
+  judged = {line['step']: line['selection/entropy'] for line in lines}
+  best = min(judged, key=judged.get)
+  assert f'taken: step {best} of 40, the best evaluation' in first[1]
+  assert best in find_steps(tmp_path / 'run')
   assert (tmp_path / 'run' / 'report' / 'index.html').is_file()
 
 

@@ -1,0 +1,118 @@
+"""The command that chooses among runs without target labels."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+import moda_jax
+from configs import arrays
+from moda_jax import select
+from moda_jax.errors import UserError
+from moda_jax.selection.certainty import mean_entropy
+from moda_jax.selection.ranking import Candidate, rank
+from moda_jax.training import loop
+from moda_jax.training.candidates import open_candidates
+
+RUNS = {
+  'plain': 'method=source_only',
+  'held': 'method=source_only,seed=1,holdout=0.2,samples=40',
+  'dann': 'method=dann_ms,selection=entropy,eval_every=2',
+}
+
+
+def write_domains(folder, names='abt', classes=3):
+  rng = np.random.default_rng(0)
+  for i, name in enumerate(names):
+    labels = np.arange(60) % classes
+    features = rng.normal(size=(60, 6)) + labels[:, None] + 0.3 * i
+    np.savez(folder / f'{name}.npz', features=features, labels=labels)
+
+
+def train(folder, workdir, argument, target='t'):
+  quick = 'steps=4,batch_size=8,width=0.05,evaluate_on=target'
+  config = arrays.get_config(f'{folder},target={target},{quick},{argument}')
+  return loop.train(config, workdir, devices=1)
+
+
+@pytest.fixture(scope='module')
+def runs(tmp_path_factory):
+  """Returns the folders of three runs of one target, and of another one."""
+  root = tmp_path_factory.mktemp('select')
+  (root / 'data').mkdir()
+  write_domains(root / 'data')
+  for name, argument in RUNS.items():
+    train(root / 'data', root / name, argument)
+  train(root / 'data', root / 'other', RUNS['plain'], target='b')
+  return root
+
+
+@pytest.mark.slow
+def test_runs_are_ranked_by_their_predictions(runs, tmp_path, capsys):
+  paths = [str(runs / name) for name in RUNS]
+  select.main([*paths, f'--output={tmp_path / "ranking.json"}'])
+  shown = capsys.readouterr().out
+  found = json.loads((tmp_path / 'ranking.json').read_text())
+  with np.load(runs / 'data' / 't.npz') as file:
+    features = file['features'].astype(np.float32)
+  predicted = [moda_jax.load(path).predict(features) for path in paths]
+  expected = rank(
+    [
+      Candidate(path, {'entropy': mean_entropy(p)}, p)
+      for path, p in zip(paths, predicted, strict=True)
+    ]
+  )
+  assert found['chosen'] == expected.chosen
+  for name in ('agreement', 'entropy'):
+    assert found['scores'][name] == pytest.approx(
+      expected.scores[name], rel=1e-6
+    )
+    assert found['orders'][name] == list(expected.orders[name])
+  assert list(found['scores']['source_accuracy']) == [str(runs / 'held')]
+  assert f'chosen by agreement: {expected.chosen}' in shown
+  assert 'oracle (target labels)' in shown
+
+
+@pytest.mark.slow
+def test_evaluations_over_time_are_shown_with_the_step_taken(runs, capsys):
+  select.main([str(runs / 'dann')])
+  shown = capsys.readouterr().out
+  step = int(moda_jax.load(runs / 'dann')._state.step)
+  assert f'which is taken at step {step}' in shown
+  assert 'is the only candidate' in shown
+
+
+@pytest.mark.slow
+def test_without_its_data_a_run_is_ranked_by_what_it_logged(
+  runs, tmp_path, capsys, caplog
+):
+  for name in ('plain', 'dann'):
+    shutil.copytree(runs / name, tmp_path / name)
+    path = tmp_path / name / 'config.json'
+    text = path.read_text().replace(str(runs / 'data'), '/not/there')
+    path.write_text(text)
+  found = open_candidates([tmp_path / 'plain', tmp_path / 'dann'])
+  assert [run.candidate.probabilities for run in found] == [None, None]
+  assert 'ranked by what was logged alone' in caplog.text
+  ranking = rank([run.candidate for run in found])
+  assert ranking.criterion == 'entropy'
+  for run in found:
+    step = int(run.trained.state.step)
+    (line,) = (x for x in run.evaluations if x['step'] == step)
+    assert run.candidate.scores['entropy'] == line['selection/entropy']
+
+
+@pytest.mark.slow
+def test_runs_of_other_targets_are_refused_with_both_named(runs):
+  with pytest.raises(UserError, match=r"plain has the target 't' .* 'b'"):
+    select.main([str(runs / 'plain'), str(runs / 'other')])
+
+
+def test_bad_arguments_are_refused(tmp_path):
+  with pytest.raises(UserError, match='given twice'):
+    select.main(['runs/a', 'runs/a/'])
+  with pytest.raises(UserError, match='does not hold a run'):
+    select.main([str(tmp_path)])
+  with pytest.raises(UserError, match="no criterion 'accuracy'"):
+    select.main([str(tmp_path), '--criterion=accuracy'])
