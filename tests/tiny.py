@@ -65,7 +65,7 @@ VALUES = {
   'moe_entropy': 0.1,
   'moe_rank': 3,
   'm3sda_weight': 0.1,
-  'dael_weight': 0.5,
+  'adamatch_tau': 0.9,
   'dael_tau': 0.4,
 }
 

@@ -64,7 +64,6 @@ METHOD_NAMES = {
   'mdan_fm': 'MDAN-FM',
   'moe': 'MoE',
   'm3sda': 'M³SDA',
-  'dael': 'DAEL',
   'moda': 'MODA',
   'fm': 'FM',
   'moda_fm': 'MODA-FM',
@@ -72,6 +71,7 @@ METHOD_NAMES = {
   'moda_fm_relative': 'MODA-FM, relative',
   'moda_fm_projected': 'MODA-FM, projected',
   'moda_fm_darn': 'MODA-FM, DARN',
+  'dael': 'DAEL',
   'supervised': 'supervised',
 }
 _DOMAINS = {

@@ -27,6 +27,7 @@ class Domain(NamedTuple):
       training, of which the first is `inputs`; None where there are none.
     fingerprint: of the whole domain's files, which may be replaced by others
       of the same name; '' where the origin says it all.
+    places: of each example in the whole domain; None where this is the whole.
   """
 
   name: str
@@ -38,6 +39,13 @@ class Domain(NamedTuple):
   padded: bool = False
   views: np.ndarray | None = None
   fingerprint: str = ''
+  places: np.ndarray | None = None
+
+  @property
+  def names(self) -> tuple[str, ...]:
+    """What each example is called: its file, or its place in the domain."""
+    places = range(self.size) if self.places is None else self.places
+    return self.examples or tuple(str(place) for place in places)
 
   @property
   def size(self) -> int:
@@ -60,6 +68,7 @@ class Domain(NamedTuple):
       views=None if self.views is None else self.views[chosen],
       labels=None if self.labels is None else self.labels[chosen],
       examples=tuple(self.examples[i] for i in chosen) if self.examples else (),
+      places=chosen if self.places is None else self.places[chosen],
     )
 
 
@@ -98,6 +107,11 @@ class Domains(NamedTuple):
     return len(self.sources[0].classes)
 
 
+def labelled_name(target: str) -> str:
+  """Returns the name of the source that labelled target examples make."""
+  return f'{target}_labelled'
+
+
 def map_domains(
   domains: Domains, change: Callable[[Domain], Domain]
 ) -> Domains:
@@ -116,9 +130,11 @@ def some_rows(domains: Domains) -> np.ndarray:
   """Returns training examples that are rows, as many of every domain.
 
   There are as many as the smallest domain has, evenly spaced, and at most
-  2,000 of each.
+  2,000 of each. Labelled examples of the target count among the target's.
   """
-  training = (*domains.sources, domains.target)
+  extra = labelled_name(domains.target.name)
+  sources = [source for source in domains.sources if source.name != extra]
+  training = (*sources, domains.target)
   count = min(_ROWS, *(domain.size for domain in training))
   chosen = [np.linspace(0, d.size - 1, count).astype(int) for d in training]
   return np.concatenate(

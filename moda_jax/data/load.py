@@ -7,8 +7,9 @@ import ml_collections
 import numpy as np
 
 from moda_jax.data import features, seeds
-from moda_jax.data.domains import Domain, Domains
+from moda_jax.data.domains import Domain, Domains, labelled_name
 from moda_jax.data.fingerprints import fingerprint
+from moda_jax.data.labelled import find_labelled
 from moda_jax.data.memory import hold_or_stream
 from moda_jax.data.read_files import FILE_READERS, skip_unreadable
 from moda_jax.data.read_tfds import read_tfds
@@ -62,10 +63,13 @@ def prepare_target(
 def open_domains(config: ml_collections.ConfigDict) -> Domains:
   """Opens the whole domains that a config names.
 
-  Pictures in folders are listed and not read yet, see `PictureFiles`.
+  Pictures in folders are listed and not read yet, see `PictureFiles`. Labelled
+  examples of the target are not among them, see `labelled.add_source`.
   """
   data = config.data
-  sources = tuple(_read(config, name) for name in data.sources)
+  extra = labelled_name(data.target) if data.target_labels else ''
+  names = [name for name in data.sources if name != extra]
+  sources = tuple(_read(config, name) for name in names)
   target = test = _read(config, data.target)
   if data.evaluate_on == 'test_split':
     test = _read(config, data.target, 'test')
@@ -75,9 +79,20 @@ def open_domains(config: ml_collections.ConfigDict) -> Domains:
 def draw(domains: Domains, config: ml_collections.ConfigDict) -> Domains:
   """Draws the training examples and what is evaluated, see `load_domains`."""
   data, seed = config.data, config.run.seed
-  sources = tuple(_draw(source, data, seed)[0] for source in domains.sources)
-  target, rest = _draw(domains.target, data, seed)
-  tests = {'test_split': domains.test, 'target': target, 'undrawn': rest}
+  extra = labelled_name(data.target) if data.target_labels else ''
+  few = [source for source in domains.sources if source.name == extra]
+  sources = [
+    _draw(source, data, seed)[0]
+    for source in domains.sources
+    if source.name != extra
+  ]
+  labelled = find_labelled(domains.target, data.target_labels)
+  target, rest = _draw(domains.target, data, seed, labelled)
+  tests = {
+    'test_split': domains.test,
+    'target': _leave_out(target, data.target_labels),
+    'undrawn': rest,
+  }
   test = tests[data.evaluate_on]
   if not test.size:
     raise UserError(
@@ -85,11 +100,11 @@ def draw(domains: Domains, config: ml_collections.ConfigDict) -> Domains:
       f"the target '{target.name}' are drawn by config.data.samples = "
       f'{data.samples}; draw fewer.'
     )
-  if not data.holdout:
-    return Domains(sources, target, test)
-  parts = [_hold_back(source, data.holdout, seed) for source in sources]
-  trained, held = zip(*parts, strict=True)
-  return Domains(trained, target, test, held)
+  held: list[Domain] = []
+  if data.holdout:
+    parts = [_hold_back(source, data.holdout, seed) for source in sources]
+    sources, held = [p[0] for p in parts], [p[1] for p in parts]
+  return Domains((*sources, *few), target, test, tuple(held))
 
 
 def _hold_back(
@@ -102,7 +117,20 @@ def _hold_back(
       f"config.data.holdout = {share} leaves '{domain.name}', which has "
       f'{domain.size} examples, none to train on.'
     )
-  return _split(domain, domain.size - count, seed, f'{domain.name}/held')
+  return _split(domain, domain.size - count, seed, stream=f'{domain.name}/held')
+
+
+def _leave_out(target: Domain, path: str) -> Domain:
+  """Returns the target without its labelled examples, itself without any."""
+  labelled = find_labelled(target, path)
+  if not labelled.size:
+    return target
+  if labelled.size == target.size:
+    raise UserError(
+      f'config.data.target_labels = {path!r} labels all {target.size} examples '
+      f"of the target '{target.name}': none is left to evaluate on."
+    )
+  return target.take(np.setdiff1d(np.arange(target.size), labelled))
 
 
 def hold_out(domains: Domains, seed: int) -> Domains:
@@ -137,9 +165,19 @@ def _read(
 
 
 def _draw(
-  domain: Domain, data: ml_collections.ConfigDict, seed: int
+  domain: Domain,
+  data: ml_collections.ConfigDict,
+  seed: int,
+  always: np.ndarray | None = None,
 ) -> tuple[Domain, Domain]:
-  """Draws `data.samples` examples at random; returns them and the rest."""
+  """Draws `data.samples` examples at random; returns them and the rest.
+
+  Args:
+    domain: the whole domain.
+    data: the section of the config.
+    seed: of the draw.
+    always: places of examples that are drawn in any case.
+  """
   count = data.samples
   if count > domain.size:
     raise UserError(
@@ -148,16 +186,27 @@ def _draw(
     )
   if not count or count == domain.size:
     return domain, domain.take(np.arange(0))
-  return _split(domain, count, seed)
+  return _split(domain, count, seed, always)
 
 
 def _split(
-  domain: Domain, count: int, seed: int, stream: str = ''
+  domain: Domain,
+  count: int,
+  seed: int,
+  always: np.ndarray | None = None,
+  stream: str = '',
 ) -> tuple[Domain, Domain]:
   """Returns `count` examples at random, and the others."""
   entropy = seeds.domain_entropy(seed, stream or domain.name)
   rng = np.random.default_rng(entropy)
   order = rng.permutation(domain.size)
+  if always is not None:
+    if count < len(always):
+      raise UserError(
+        f'config.data.samples = {count}, but {len(always)} examples of '
+        f"'{domain.name}' are labelled; draw as many or more."
+      )
+    order = np.append(always, order[~np.isin(order, always)])
   drawn, rest = np.sort(order[:count]), np.sort(order[count:])
   return domain.take(drawn), domain.take(rest)
 

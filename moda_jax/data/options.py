@@ -26,6 +26,8 @@ class DataOptions:
       for criteria that judge a model without labels of the target.
     evaluate_on: the target's 'test_split', its training examples themselves
       ('target'), or those that were not drawn ('undrawn').
+    target_labels: a table of labelled examples of the target, see
+      `data.labelled`; '' where there is none.
     image_size: what images are brought to; 0 takes them as they are, −1 fits
       it to the network.
     features: how rows are weighted: 'counts' takes them as they are, 'tfidf'
@@ -46,6 +48,7 @@ class DataOptions:
   evaluate_on: str = option(
     'test_split', choices=('test_split', 'target', 'undrawn')
   )
+  target_labels: str = option('')
   image_size: int = option(0, least=FIT)
   features: str = option('counts', choices=('counts', 'tfidf'))
   skip_unreadable: bool = option(False)

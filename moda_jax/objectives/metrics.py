@@ -23,18 +23,18 @@ ADAMATCH = 'adamatch'
 ADAMATCH_CONFIDENT = 'adamatch_confident'  # share of target samples
 CONFUSION = 'confusion'  # of MCC
 TARGET_ENTROPY = 'target_entropy'
-EXPERTS_CONSISTENCY = 'experts_consistency'  # by source, of DAEL
-EXPERTS_TARGET = 'experts_target'  # of DAEL
-EXPERTS_CONFIDENT = 'experts_confident'  # share of target samples
+TAUGHT = 'taught'  # by source, of DAEL's experts
+DAEL = 'dael'
+DAEL_CONFIDENT = 'dael_confident'  # share of target samples
 VARIETY = 'variety'  # entropy of the mean prediction
 
 
 # Logged beside the losses, in units of their own.
 NOT_LOSSES = (
   ADAMATCH_CONFIDENT,
+  DAEL_CONFIDENT,
   f'{ALPHA}/',
   EFFECTIVE_SOURCES,
-  EXPERTS_CONFIDENT,
   GRADIENT_NORM,
   LOSS,
   SKIPPED,
@@ -46,6 +46,7 @@ LABELS = {
   CONFIDENT: 'share above τ',
   VIEW_MAGNITUDE: 'mean magnitude of strong views',
   ADAMATCH_CONFIDENT: 'share above AdaMatch’s threshold',
+  DAEL_CONFIDENT: 'share above DAEL’s threshold',
 }
 
 

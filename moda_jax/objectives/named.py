@@ -59,11 +59,6 @@ ROWS: dict[str, Row | type[Method]] = {
     'One classifier per source, moments of all domains matched.',
     'Peng et al. 2019',
   ),
-  'dael': Row(
-    *('uniform', 'none', 'none', 'dael'),
-    'One classifier per source, each taught by the others',
-    'Zhou et al. 2021',
-  ),
   'moda': Row(
     *('softmax', 'dann', 'none', 'shared'),
     'Source weights α = softmax(β) learned with the network.',
@@ -93,6 +88,11 @@ ROWS: dict[str, Row | type[Method]] = {
   ),
   'moda_fm_darn': Row(
     *('darn', 'dann', 'fixmatch', 'shared'), "MODA-FM with DARN's weights"
+  ),
+  'dael': Row(
+    *('uniform', 'none', 'dael', 'taught'),
+    'One classifier per source, which teach one another.',
+    'Zhou et al. 2021',
   ),
   'supervised': Supervised,
 }

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.figure import Figure
 
+from moda_jax.data.domains import Domain
 from moda_jax.data.labels import label_shares
 from moda_jax.report.examination import Examination, Predicted
 from moda_jax.report.html import WIDTH
@@ -72,15 +73,33 @@ def find_confusions(predicted: Predicted, most: int = 5) -> list[str]:
 def draw_proportions(
   examination: Examination, styles: Mapping[str, Style]
 ) -> Figure:
-  """Draws the share of each class, in the sources and found in the target.
+  """Draws the share of each class, in the sources and found in the target."""
+  target = examination.target
+  return draw_shares(
+    {s.domain.name: label_shares(s.domain) for s in examination.sources},
+    target.domain,
+    target.probabilities.mean(axis=0),
+    styles,
+  )
+
+
+def draw_shares(
+  of_sources: Mapping[str, np.ndarray],
+  target: Domain,
+  estimated: np.ndarray,
+  styles: Mapping[str, Style],
+) -> Figure:
+  """Draws the share of each class, in the sources and in the target.
 
   Of many classes it is those that differ most from the sources.
+
+  Args:
+    of_sources: the shares `[C]`, by name.
+    target: has labels where the true shares are known.
+    estimated: the target's shares, `[C]`.
+    styles: of the domains.
   """
-  target, sources = examination.target, examination.sources
-  classes = target.domain.classes
-  found = target.probabilities.mean(axis=0)
-  of_sources = {s.domain.name: label_shares(s.domain) for s in sources}
-  apart = np.abs(found - np.mean(list(of_sources.values()), axis=0))
+  apart = np.abs(estimated - np.mean(list(of_sources.values()), axis=0))
   chosen = np.sort(np.argsort(-apart, kind='stable')[:_COMPARED])
   figure = Figure(
     figsize=(WIDTH, 1.3 + 0.24 * len(chosen)), layout='constrained'
@@ -97,27 +116,27 @@ def draw_proportions(
       markersize=5,
       label=name,
     )
-  name = target.domain.name
+  colour = styles[target.name].colour
   axes.barh(
     rows,
-    100 * found[chosen],
+    100 * estimated[chosen],
     0.6,
-    color=styles[name].colour,
+    color=colour,
     alpha=0.35,
-    label=f'{name}, estimated',
+    label=f'{target.name}, estimated',
     zorder=0,
   )
-  if target.domain.labels is not None:
+  if target.labels is not None:
     axes.plot(
-      100 * label_shares(target.domain)[chosen],
+      100 * label_shares(target)[chosen],
       rows,
       '|',
-      color=styles[name].colour,
+      color=colour,
       markersize=13,
       markeredgewidth=2.5,
-      label=f'{name}, true',
+      label=f'{target.name}, true',
     )
-  axes.set_yticks(rows, [classes[i] for i in chosen], fontsize=9)
+  axes.set_yticks(rows, [target.classes[i] for i in chosen], fontsize=9)
   axes.invert_yaxis()
   axes.set_xlim(left=0)
   axes.set_xlabel('share of the examples (%)')

@@ -77,10 +77,10 @@ def examine(experiment: Experiment, state: TrainState) -> Examination:
   if domains.test is not domains.target:
     target = predict(domains.target, _PREDICTED)
   mapped = {
-    domain.name: _draw(domain, _MAPPED)
+    domain.name: draw_some(domain, _MAPPED)
     for domain in (*domains.sources, domains.target)
   }
-  extract = _make_extractor(experiment, state)
+  extract = make_extractor(experiment, state)
   return Examination(
     test=test,
     target=target,
@@ -93,12 +93,12 @@ def examine(experiment: Experiment, state: TrainState) -> Examination:
 def _predict(
   experiment: Experiment, state: TrainState, domain: Domain, most: int
 ) -> Predicted:
-  drawn = _draw(domain, most)
+  drawn = draw_some(domain, most)
   probabilities = experiment.model.predict_all(state, drawn.inputs)
   return Predicted(drawn, probabilities, domain.size)
 
 
-def _draw(domain: Domain, most: int) -> Domain:
+def draw_some(domain: Domain, most: int) -> Domain:
   """Returns at most so many examples, the same ones every time."""
   if domain.size <= most:
     return domain
@@ -106,7 +106,7 @@ def _draw(domain: Domain, most: int) -> Domain:
   return domain.take(np.sort(rng.permutation(domain.size)[:most]))
 
 
-def _make_extractor(experiment: Experiment, state: TrainState) -> Any:
+def make_extractor(experiment: Experiment, state: TrainState) -> Any:
   """Returns a function from inputs to features `[N, F]`; the first seed's."""
   if experiment.config.run.seeds > 1:
     state = several_seeds.take_seed(state, 0)

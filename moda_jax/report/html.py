@@ -55,6 +55,7 @@ pre { background: #f5f5f5; padding: .8rem; overflow-x: auto;
   font-size: .8rem; white-space: pre-wrap; }
 summary { cursor: pointer; padding: .3rem 0; }
 """
+REFRESH = 'http-equiv="refresh"'  # in pages that browsers read again
 # Text stays readable when a figure this wide is shown on a phone.
 WIDTH = 4.5  # inches
 _SHOWN = 96  # CSS pixels of a picture
@@ -69,7 +70,7 @@ def document(title: str, sections: Sequence[str], refresh: int = 0) -> str:
     sections: as HTML.
     refresh: after how many seconds a browser reads the page again; 0 for never.
   """
-  again = f'<meta http-equiv="refresh" content="{refresh}">' if refresh else ''
+  again = f'<meta {REFRESH} content="{refresh}">' if refresh else ''
   return (
     '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
     '<meta name="viewport" content="width=device-width, initial-scale=1">'

@@ -29,6 +29,12 @@ def write_run_page(
   return write_page(folder / 'report', {name: (outcome, folder)})
 
 
+def is_complete(workdir: pathlib.Path) -> bool:
+  """Says whether a run has a page that was written at the end of training."""
+  page = workdir / 'report' / _PAGE
+  return page.is_file() and html.REFRESH not in page.read_text(encoding='utf-8')
+
+
 def write_page(
   folder: pathlib.Path,
   outcomes: Mapping[str, tuple[Outcome, pathlib.Path]],

@@ -103,7 +103,7 @@ def show_answers(predicted: Predicted, places: np.ndarray) -> str:
   classes = predicted.domain.classes
   cards = []
   for place in places[:_SHOWN]:
-    pixels = _find_pixels(predicted.domain, int(place))
+    pixels = find_pixels(predicted.domain, int(place))
     if pixels is None:
       continue
     answer = classes[predicted.classes[place]]
@@ -115,7 +115,7 @@ def show_answers(predicted: Predicted, places: np.ndarray) -> str:
   return gallery(cards) if cards else ''
 
 
-def _find_pixels(domain: Domain, place: int) -> np.ndarray | None:
+def find_pixels(domain: Domain, place: int) -> np.ndarray | None:
   """Returns the picture of an example, from its file where there is one."""
   if domain.examples and domain.origin.startswith(_FOLDER):
     root = pathlib.Path(domain.origin.removeprefix(_FOLDER)).expanduser()

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from moda_jax.data.domains import labelled_name
 from moda_jax.objectives import find_method
 from moda_jax.objectives import metrics as names
 from moda_jax.report import (
@@ -93,13 +94,20 @@ def _show_data(
   labelled = find_method(run.config.objective).batch_spec.target_labels
   role = 'target, with labels' if labelled else 'target, without labels'
   rows = []
+  extra = labelled_name(data.target) if data.get('target_labels') else ''
+  roles = {data.target: role, extra: 'source: labels of the target'}
   for name in (*data.sources, data.target):
-    shown = role if name == data.target else 'source'
+    shown = roles.get(name, 'source')
     dot = bar(0.12, styles[name].colour)
     origin = escape(run.origins.get(name, ''))
     rows.append([f'{dot}{escape(name)}', shown, origin])
   text = '<h2>What was trained on what</h2>'
   text += table(['domain', 'role', 'data set'], rows)
+  if extra:
+    text += (
+      '<p class="warning">Labels of the target are trained on, of the few '
+      'examples in target_labels; these do not count in its accuracy.</p>'
+    )
   return text + (_show_accuracies(styles, seen) if seen else '')
 
 

@@ -76,13 +76,21 @@ def importance_weights(
   deviation = x.std(axis=0)
   x = (x - x.mean(axis=0)) / np.where(deviation > 0, deviation, 1)
   signs = np.repeat([-1.0, 1.0], [len(source), len(target)])
-  *slopes, offset = _separate(x, signs, ridge)
+  *slopes, offset = separate(x, signs, ridge)
   odds = np.exp(x[: len(source)] @ slopes + offset)  # p(T | x) / p(S | x)
   return odds * len(source) / len(target)
 
 
-def _separate(x: np.ndarray, signs: np.ndarray, ridge: float) -> np.ndarray:
-  """Returns slopes and offset `[F + 1]` of the logistic regression."""
+def separate(x: np.ndarray, signs: np.ndarray, ridge: float) -> np.ndarray:
+  """Returns slopes a and offset b `[F + 1]` of a logistic regression.
+
+  They minimise the mean of ln(1 + exp(−s(ax + b))) + (ridge / 2) |a|².
+
+  Args:
+    x: `[N, F]`.
+    signs: s, −1 or 1 for each row, `[N]`.
+    ridge: above 0, so that rows which can be separated have finite slopes.
+  """
 
   def loss(at: np.ndarray) -> tuple[float, np.ndarray]:
     slopes, offset = at[:-1], at[-1]

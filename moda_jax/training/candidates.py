@@ -30,6 +30,7 @@ _DRAWS = (
   'holdout',
   'memory',
   'samples',
+  'target_labels',
 )
 
 

@@ -8,7 +8,7 @@ import jax
 import ml_collections
 import tensorflow as tf
 
-from moda_jax.data import batches
+from moda_jax.data import batches, labelled
 from moda_jax.data.classes import match_classes
 from moda_jax.data.domains import Domains, some_rows
 from moda_jax.data.load import hold_out, load_for_each, open_domains
@@ -69,9 +69,11 @@ class Experiment:
     """
     devices_lib.check_devices()
     devices_lib.hide_from_tensorflow()
+    config = labelled.name_source(config)
     options.check(config)
     whole = open_domains(config) if data is None else data
     config = fit_network(config, whole)
+    whole = labelled.add_source(whole, config.data)
     settings = options.check(config)
     self.config = config = options.prune(config)
     spec = find_method(config.objective).batch_spec
@@ -250,6 +252,11 @@ def _warn_of_target_labels(
 ) -> None:
   if not reads_target_labels:
     return
+  if config.data.target_labels:
+    raise UserError(
+      f"The method '{config.objective.method}' is trained on all labels of the "
+      'target: config.data.target_labels adds nothing; leave it out.'
+    )
   if domains.target.labels is None:
     raise UserError(
       f"The method is trained on the target's labels, and '"

@@ -1,4 +1,4 @@
-"""AdaMatch, MCC and entropies against plain NumPy."""
+"""AdaMatch, MCC, entropies and DAEL's terms against plain NumPy."""
 
 import jax
 import jax.numpy as jnp
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import twins
 
-from moda_jax.objectives import adamatch, confusion, entropies
+from moda_jax.objectives import adamatch, confusion, dael, entropies
 
 CLASSES = 4
 
@@ -154,3 +154,52 @@ def test_entropies_have_a_finite_gradient_where_a_class_is_impossible():
   value, grad = jax.value_and_grad(certain)(logits)
   assert value < 0
   assert np.isfinite(grad).all()
+
+
+@pytest.mark.parametrize('count', [1, 2, 3])
+def test_experts_of_the_other_sources_learn_from_the_own_one(count):
+  weak, strong = random_logits(count, 5), random_logits(count, count, 5, seed=1)
+  found = dael.expert_consistency(weak_logits=weak, strong_logits=strong)
+  expected = []
+  for i in range(count):
+    others = [predictions(strong[j, i]) for j in range(count) if j != i]
+    if not others:
+      expected.append(0.0)
+      continue
+    differences = np.mean(others, axis=0) - predictions(weak[i])
+    expected.append(np.mean([d @ d for d in differences]))
+  np.testing.assert_allclose(found, expected)
+
+
+def test_the_most_confident_expert_teaches_all():
+  weak, strong = random_logits(3, 8), random_logits(3, 8, seed=1)
+  found = dael.confident_expert(
+    weak_logits=weak, strong_logits=strong, threshold=0.8
+  )
+  losses = []
+  for b in range(8):
+    p = predictions(weak[:, b])
+    teacher = max(range(3), key=lambda j: p[j].max())
+    if p[teacher].max() >= 0.8:
+      mean = predictions(strong[:, b]).mean(axis=0)
+      losses.append(-np.log(mean[p[teacher].argmax()] + 1e-5))
+  assert 0 < len(losses) < 8
+  np.testing.assert_allclose(found, (sum(losses) / 8, len(losses) / 8))
+
+
+def test_teachers_have_no_gradient():
+  def consistency(weak, strong):
+    return dael.expert_consistency(weak_logits=weak, strong_logits=strong).sum()
+
+  def confident(weak, strong):
+    return dael.confident_expert(
+      weak_logits=weak, strong_logits=strong, threshold=0.5
+    )[0]
+
+  for loss, strong in (
+    (consistency, random_logits(3, 3, 5, seed=1)),
+    (confident, random_logits(3, 5, seed=1)),
+  ):
+    grads = jax.grad(loss, (0, 1))(random_logits(3, 5), strong)
+    np.testing.assert_array_equal(grads[0], 0)
+    assert np.abs(grads[1]).max() > 0.01

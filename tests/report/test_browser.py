@@ -11,8 +11,10 @@ import threading
 
 import pytest
 import tiny
+from made_up_comparison import RUNS, make_compared
 
 from moda_jax import report
+from moda_jax.report import choice_page
 from moda_jax.training import loop
 
 _NAMES = ('chromium', 'chromium-browser', 'google-chrome')
@@ -121,6 +123,19 @@ def test_a_phone_shows_the_page_without_asking_anyone(tmp_path):
     assert image['pixels'] > 0, image['alt']
     assert image['left'] >= 0, image['alt']
     assert image['left'] + 20 < image['right'] <= PHONE, image['alt']
+
+
+@pytest.mark.slow
+@needs_browser
+def test_a_phone_shows_a_comparison(tmp_path):
+  choice_page.write_page(make_compared(RUNS), tmp_path)
+  found, complaints, requests = look_at(tmp_path)
+  assert complaints == []
+  assert requests == ['/frame.html', '/index.html']
+  assert found['width'] <= PHONE
+  assert len(found['images']) > 20
+  for image in found['images']:
+    assert 0 <= image['left'] < image['right'] <= PHONE, image['alt']
 
 
 @pytest.mark.slow

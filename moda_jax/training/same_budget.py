@@ -1,0 +1,104 @@
+"""Several methods under one budget: the same data, length and seed."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import ml_collections
+
+from moda_jax.data import labelled
+from moda_jax.data.domains import Domains
+from moda_jax.data.load import open_domains
+from moda_jax.errors import UserError
+from moda_jax.objectives import METHODS, given_parts
+from moda_jax.training import options
+from moda_jax.training.fitting import fit_length, fit_network
+
+BASELINE = 'source_only'
+DEFAULT = (BASELINE, 'moda', 'fm', 'moda_fm', 'mdan')
+_HOLDOUT = 0.1
+
+
+class Plan(NamedTuple):
+  """What is trained.
+
+  Attributes:
+    whole: the data that all runs draw from.
+    configs: of the runs, by method; that without adaptation comes first.
+  """
+
+  whole: Domains
+  configs: dict[str, ml_collections.ConfigDict]
+
+  @property
+  def steps(self) -> int:
+    """The length of every run."""
+    return self.configs[BASELINE].run.steps
+
+  def without(self, method: str, source: str) -> 'Plan':
+    """Returns the plan of one method with a source left out."""
+    config = self.configs[method].copy_and_resolve_references()
+    names = tuple(name for name in config.data.sources if name != source)
+    config.data.sources = names
+    kept = tuple(s for s in self.whole.sources if s.name != source)
+    return Plan(self.whole._replace(sources=kept), {method: config})
+
+
+def plan(config: ml_collections.ConfigDict, methods: Iterable[str]) -> Plan:
+  """Opens the data and fixes what the config leaves open, for all methods.
+
+  An epoch is that of the largest domain, also for methods that do not read the
+  target. Where nothing is held out of the sources, a tenth is: it judges the
+  runs, and tells the target's classes.
+
+  Args:
+    config: of the experiment; its own method is replaced.
+    methods: their names; `source_only` is among them in any case.
+  """
+  names = tuple(dict.fromkeys((BASELINE, *methods)))
+  config = config.copy_and_resolve_references()
+  config.data.holdout = config.data.holdout or _HOLDOUT
+  _check(config, names)
+  whole = labelled.add_source(open_domains(config), config.data)
+  config = fit_network(config, whole)
+  data = config.data
+  largest = max(data.samples or d.size for d in (*whole.sources, whole.target))
+  length = fit_length(config, -(-largest // data.batch_size))
+  config.run.steps, config.run.epochs = length, 0
+  return Plan(whole, {name: _with_method(config, name) for name in names})
+
+
+def _check(config: ml_collections.ConfigDict, names: tuple[str, ...]) -> None:
+  """Refuses, before any training, what cannot be compared."""
+  for kind, part in given_parts(config.objective).items():
+    raise UserError(
+      f"config.objective.{kind} = '{part}': methods are compared as they are "
+      'named; leave it out.'
+    )
+  for name in names:
+    if name not in METHODS:
+      raise UserError(
+        f"--methods: '{name}' is unknown; allowed are {', '.join(METHODS)}."
+      )
+    if METHODS[name].batch_spec.target_labels:
+      raise UserError(
+        f"--methods: '{name}' is trained on all labels of the target; without "
+        'them there is no such run, so it is not one to choose.'
+      )
+    options.check(labelled.name_source(_with_method(config, name)))
+  if len(names) == 1:
+    raise UserError(
+      f'--methods: {BASELINE} alone; name one to compare it with.'
+    )
+  if config.run.seeds > 1:
+    raise UserError(
+      f'config.run.seeds = {config.run.seeds}: methods are compared by one '
+      'seed each; --config.run.seed= sets which.'
+    )
+
+
+def _with_method(
+  config: ml_collections.ConfigDict, method: str
+) -> ml_collections.ConfigDict:
+  config = config.copy_and_resolve_references()
+  config.objective.method = method
+  return config
