@@ -199,6 +199,15 @@ def test_a_leaf_name_needs_no_section_and_may_have_it():
       ["'moda_fm_projected' does not read it"],
     ),
     ('mnist,momentum=0.5', ['optimizer.momentum', "'adadelta'", 'rho']),
+    (
+      'mnist,weights=uniform,target_term=none,tau=0.5',
+      ['objective.tau', "'moda_fm,weights=uniform,target_term=none'", 'mu_d'],
+    ),
+    (
+      'mnist,weights=uniform,beta_rate=0.2',
+      ['beta_rate', "'moda_fm,weights=uniform'", 'no source weights'],
+    ),
+    ('mnist,weights=darn,alpha_floor=0.2', ['alpha_floor', 'alpha_hold']),
     ('mnist,dropout_min=0.1', ['network.dropout_min', "'digits'", 'width']),
   ],
 )
@@ -236,6 +245,9 @@ def test_a_pruned_config_has_what_its_choices_read():
   assert set(config.objective) == {'method', 'mu_c', 'tau'}
   assert set(config.network) == {'name', 'width', 'init'}
   assert 'momentum' not in config.optimizer
+  composed = mini.get_config('mnistm,method=fm,target_term=entropy')
+  composed = options.prune(composed).objective
+  assert set(composed) == {'method', 'target_term', 'entropy_weight'}
   options.check(config)
 
 

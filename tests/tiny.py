@@ -65,6 +65,8 @@ VALUES = {
   'moe_entropy': 0.1,
   'moe_rank': 3,
   'm3sda_weight': 0.1,
+  'adamatch_tau': 0.9,
+  'dael_tau': 0.4,
 }
 
 

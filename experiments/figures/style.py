@@ -71,6 +71,7 @@ METHOD_NAMES = {
   'moda_fm_relative': 'MODA-FM, relative',
   'moda_fm_projected': 'MODA-FM, projected',
   'moda_fm_darn': 'MODA-FM, DARN',
+  'dael': 'DAEL',
   'supervised': 'supervised',
 }
 _DOMAINS = {

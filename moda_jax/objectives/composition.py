@@ -138,11 +138,14 @@ def compose(
   weights: str, alignment: str, target_term: str, predictor: str
 ) -> type[Composition]:
   """Returns the method of these parts; raises `UserError` if there is none."""
-  kinds = (
+  answering = _find(PREDICTORS, 'predictor', predictor)
+  terms = find_target_terms(target_term)
+  _check_experts(terms, target_term, answering, predictor)
+  kinds: tuple[type[Part], ...] = (
     find_weights(weights),
     _find(ALIGNMENTS, 'alignment', alignment),
-    _find(PREDICTORS, 'predictor', predictor),
-    *find_target_terms(target_term),
+    answering,
+    *terms,
   )
   read = {view for kind in kinds for view in kind.target_views}
   classified = {view for kind in kinds for view in kind.classified_views}
@@ -158,6 +161,22 @@ def compose(
     'depends_on_length': any(kind.depends_on_length for kind in kinds),
   }
   return type('Composition', (Composition,), values)
+
+
+def _check_experts(
+  terms: tuple[type[TargetTerm], ...],
+  target_term: str,
+  answering: type[Predictor],
+  predictor: str,
+) -> None:
+  """Refuses a term that needs several classifiers where there is one."""
+  if any(term.needs_experts for term in terms) and not answering.has_experts:
+    several = [name for name, kind in PREDICTORS.items() if kind.has_experts]
+    raise UserError(
+      f'config.objective.target_term = {target_term!r} needs one classifier '
+      f'per source, and predictor={predictor} is one for all; choose predictor='
+      f'{" or ".join(several)}.'
+    )
 
 
 def _find(known: dict[str, Kind], kind: str, name: str) -> Kind:

@@ -24,13 +24,13 @@ class Answers(NamedTuple):
       `[M, B, C]`.
     target: of the prediction on each view of the target that is classified,
       `[B, C]`.
-    experts: where there are several classifiers, each one's on the sources and
-      then on those views, `[M, M + views, B, C]`.
+    experts: where there are several classifiers, each one's on those views,
+      `[M, B, C]`, and, of some predictors, on every 'source', `[M, M, B, C]`.
   """
 
   source: jax.Array
   target: dict[str, jax.Array]
-  experts: Any = None
+  experts: dict[str, jax.Array] = {}  # noqa: RUF012
 
 
 class Forward:

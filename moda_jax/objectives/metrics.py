@@ -22,12 +22,16 @@ ADAMATCH = 'adamatch'
 ADAMATCH_CONFIDENT = 'adamatch_confident'  # share of target samples
 CONFUSION = 'confusion'  # of MCC
 TARGET_ENTROPY = 'target_entropy'
+TAUGHT = 'taught'  # by source, of DAEL's experts
+DAEL = 'dael'
+DAEL_CONFIDENT = 'dael_confident'  # share of target samples
 VARIETY = 'variety'  # entropy of the mean prediction
 
 
 # Logged beside the losses, in units of their own.
 NOT_LOSSES = (
   ADAMATCH_CONFIDENT,
+  DAEL_CONFIDENT,
   f'{ALPHA}/',
   EFFECTIVE_SOURCES,
   GRADIENT_NORM,
@@ -39,6 +43,7 @@ NOT_LOSSES = (
 LABELS = {
   CONFIDENT: 'share above τ',
   ADAMATCH_CONFIDENT: 'share above AdaMatch’s threshold',
+  DAEL_CONFIDENT: 'share above DAEL’s threshold',
 }
 
 

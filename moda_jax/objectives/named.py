@@ -89,6 +89,11 @@ ROWS: dict[str, Row | type[Method]] = {
   'moda_fm_darn': Row(
     *('darn', 'dann', 'fixmatch', 'shared'), "MODA-FM with DARN's weights"
   ),
+  'dael': Row(
+    *('uniform', 'none', 'dael', 'taught'),
+    'One classifier per source, which teach one another.',
+    'Zhou et al. 2021',
+  ),
   'supervised': Supervised,
 }
 

@@ -162,7 +162,13 @@ class Alignment(Part, abc.ABC):
 
 
 class TargetTerm(Part, abc.ABC):
-  """What the unlabelled target adds to the loss."""
+  """What the unlabelled target adds to the loss.
+
+  Attributes:
+    needs_experts: whether it reads the answers of several classifiers.
+  """
+
+  needs_experts: ClassVar[bool] = False
 
   @abc.abstractmethod
   def __call__(self, forward: Forward) -> jax.Array:
@@ -173,9 +179,11 @@ class Predictor(Part, abc.ABC):
   """Which classifiers there are, what they learn, and what they predict.
 
   Attributes:
+    has_experts: whether there is one classifier per source.
     observe_sources: see `Method`.
   """
 
+  has_experts: ClassVar[bool] = False
   observe_sources: Callable[..., State] | None = None
 
   @abc.abstractmethod

@@ -51,6 +51,7 @@ _METHODS = {
   'mdan_fm': Style(GREEN, _DOTTED, 'P'),
   'moe': Style(ORANGE, _SOLID, 'X'),
   'm3sda': Style(ORANGE, _DASHED, 'X'),
+  'dael': Style(ORANGE, _DOTTED, 'X'),
   'moda': Style(BLUE, _SOLID, 'o'),
   'fm': Style(PURPLE, _SOLID, 'D'),
   'moda_fm': Style(VERMILION, _SOLID, 'o'),

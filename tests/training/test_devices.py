@@ -18,6 +18,7 @@ from moda_jax.data.spec import BatchSpec
 from moda_jax.errors import UserError
 from moda_jax.models import NETWORKS
 from moda_jax.objectives import METHODS
+from moda_jax.objectives.composition import compose
 from moda_jax.training import devices as devices_lib
 from moda_jax.training import train_step as step_lib
 from moda_jax.training.optimizers import AdaDelta
@@ -35,6 +36,16 @@ CASES = [
   for name in METHODS
 ]
 CASES.append(pytest.param('moda_fm', 'digits', marks=pytest.mark.slow))
+# Between them they have every part whose losses no named method has.
+COMPOSED = [
+  'smooth_max+averaged+floored,coral,adamatch+mcc,experts',
+  'darn+floored,cdan,fixmatch+information,shared',
+  'hard_max,mmd,entropy,moe',
+]
+CASES += [
+  pytest.param(parts, 'tiny images', marks=pytest.mark.slow)
+  for parts in COMPOSED
+]
 
 
 @pytest.mark.slow
@@ -150,10 +161,13 @@ def run(name, network, devices, config, all_batches):
   """Trains narrow networks; returns metrics of each step and parameters."""
   axis_name = devices_lib.axis_name(devices)
   networks = NETWORKS[network](width=WIDTH).create(10)
-  options, sources = tiny.make_options(name, tau=0.1), config.data.sources
-  method = METHODS[name](networks, sources, options, axis_name)
+  kind, sources = METHODS.get(name), config.data.sources
+  if kind is None:
+    kind = compose(*name.split(','))
+  options = tiny.fill_options(kind.Options, tau=0.1)
+  method = kind(networks, sources, options, axis_name)
   train_state, tx = step_lib.create_train_state(
-    METHODS[name](networks, sources, options),
+    kind(networks, sources, options),
     AdaDelta(learning_rate=config.optimizer.learning_rate),
     jax.random.key(0),
     all_batches[0]['target']['weak'][:1],
@@ -167,7 +181,7 @@ def run(name, network, devices, config, all_batches):
   )
   history = []
   for batch in all_batches:
-    batch = declared(METHODS[name].batch_spec, batch)
+    batch = declared(kind.batch_spec, batch)
     if devices > 1:
       batch = devices_lib.split_over_devices(batch, devices)
     train_state, metrics = train_step(train_state, batch)

@@ -16,6 +16,7 @@ from moda_jax.objectives.forward import (
   State,
 )
 from moda_jax.objectives.parts import Predictor
+from moda_jax.objectives.predictors.experts import answer_all
 
 _CLIP = (0.01, 2.0)  # of the confidence, in training
 
@@ -60,6 +61,7 @@ class MoE(Predictor):
   paper = 'Guo et al. 2018'
   target_views = ('weak',)
   has_key = True
+  has_experts = True
 
   @property
   def heads(self) -> dict[str, int]:
@@ -89,16 +91,13 @@ class MoE(Predictor):
     sums = self._class_sums(forward.params, encodings, labels)
     sets = source_sets.replace(forward.state['batch_sets'], *sums)
     forward.state = forward.state | {'batch_sets': sets}
-    x = jnp.concatenate([z['source'], *(z[view][None] for view in views)])
-    shared = jnp.broadcast_to(x, (self.count, *x.shape))
-    logits = forward.apply('classifier', shared)  # [M, M + views, B, K]
-    own = jnp.moveaxis(jnp.diagonal(logits), -1, 0)  # [M, B, K]
+    answers = answer_all(self, forward)
     target = {}
-    if views:
-      shown = slice(self.count, None)
-      mixed = self._mix(forward.params, sets, x[shown], logits[:, shown])
-      target = {view: mixed[i] for i, view in enumerate(views)}
-    return Answers(own, target, logits)
+    for view in views:
+      logits = answers.experts[view][:, None]
+      mixed = self._mix(forward.params, sets, z[view][None], logits)
+      target[view] = mixed[0]
+    return answers._replace(target=target)
 
   def losses(self, forward: Forward) -> tuple[jax.Array, jax.Array]:
     """See the base class."""
@@ -189,7 +188,7 @@ class MoE(Predictor):
     count = self.count
     if count == 1:
       return jnp.zeros(1), jnp.zeros(())
-    _, _, logits = forward.answers
+    logits = forward.answers.experts['source']
     labels = forward.batch['source']['label']
     scores = source_sets.confidence(
       metric=forward.params['metric'],
@@ -199,7 +198,7 @@ class MoE(Predictor):
     itself = jnp.eye(count, dtype=bool)[..., None]
     scores = jnp.where(itself, -jnp.inf, jnp.clip(scores, *_CLIP))
     log_alpha = jax.nn.log_softmax(scores, axis=0)
-    log_p = jax.nn.log_softmax(logits[:, :count])  # [M, G, B, K]
+    log_p = jax.nn.log_softmax(logits)  # [M, G, B, K]
     picked = jnp.take_along_axis(log_p, labels[None, ..., None], axis=-1)
     losses = -jax.nn.logsumexp(log_alpha + picked[..., 0], axis=0).mean(axis=-1)
     finite = jnp.where(itself, 0, log_alpha)

@@ -6,6 +6,7 @@ Several are added up: `fixmatch+mcc`.
 from moda_jax.errors import UserError
 from moda_jax.objectives.parts import TargetTerm
 from moda_jax.objectives.target_terms.adamatch import AdaMatch
+from moda_jax.objectives.target_terms.dael import Dael
 from moda_jax.objectives.target_terms.entropy import Entropy, Information
 from moda_jax.objectives.target_terms.fixmatch import FixMatch
 from moda_jax.objectives.target_terms.mcc import Mcc
@@ -16,6 +17,7 @@ TARGET_TERMS: dict[str, type[TargetTerm]] = {
   'mcc': Mcc,
   'information': Information,
   'entropy': Entropy,
+  'dael': Dael,
 }
 
 
