@@ -107,9 +107,11 @@ def make_batch(sources=3, size=8, seed=0):
   rng = np.random.default_rng(seed)
   weak = rng.normal(size=(sources, size, FEATURES))
   target = rng.normal(size=(size, FEATURES)) + 0.5
+  rng_of_strong = np.random.default_rng(seed + 1)
   return {
     'source': {
       'weak': weak,
+      'strong': weak + 0.3 * rng_of_strong.normal(size=weak.shape),
       'label': rng.integers(0, CLASSES, (sources, size)),
     },
     'target': {

@@ -69,11 +69,11 @@ def _run_loop(images: np.ndarray) -> Batches:
 def _run_pipeline(images: np.ndarray, cores: int) -> Batches:
   import tensorflow as tf
 
-  from moda_jax.data import randaugment
+  from moda_jax.data import magnitudes, randaugment
 
   def make_views(step: tf.Tensor) -> tf.Tensor:
     seed = tf.stack([step, 0])
-    magnitude = randaugment.draw_magnitude(seed, 3, 10)
+    magnitude = magnitudes.draw_magnitude(seed, 3, 10)
     return randaugment.randaugment(
       images, seed, magnitude=magnitude, exclude=_EXCLUDE
     )

@@ -1,7 +1,9 @@
 """Batches: a pure function of (seed, step), made by tf.data on the host.
 
 A batch is `{'source': {'weak': [M, B, …], 'label': [M, B]}, 'target': {view:
-[B, …]}}` with what the `BatchSpec` declares and nothing else.
+[B, …]}}` with what the `BatchSpec` declares and nothing else. Where the
+magnitudes of strong views are learned, it is a function of their probabilities
+too, and has images to learn them from in 'probe', see `Views.probe`.
 """
 
 import functools
@@ -18,7 +20,7 @@ from moda_jax.config import read_section
 from moda_jax.data import permutations, seeds
 from moda_jax.data.domains import Domain, Domains
 from moda_jax.data.memory import as_tensor
-from moda_jax.data.options import ViewOptions
+from moda_jax.data.options import LEARNED, ViewOptions
 from moda_jax.data.parts import draw_rows, take_part
 from moda_jax.data.spec import BatchSpec, Part
 from moda_jax.data.streamed import StreamedPictures
@@ -34,8 +36,19 @@ _GatherFn = Callable[[tf.Tensor], tf.Tensor]
 class BatchFn(Protocol):
   """A function from a step (int64 scalar) to its batch, or to a part of it."""
 
-  def __call__(self, step: tf.Tensor, part: Part | None = None) -> Batch:
-    """Returns the rows of `part`, as they are in the whole batch."""
+  def __call__(
+    self,
+    step: tf.Tensor,
+    part: Part | None = None,
+    probabilities: Any = None,
+  ) -> Batch:
+    """Returns the rows of `part`, as they are in the whole batch.
+
+    Args:
+      step: from 0.
+      part: the whole batch by default.
+      probabilities: of magnitudes, where these are learned; uniform by default.
+    """
 
 
 def make_batch_fn(
@@ -73,8 +86,11 @@ def make_stacked_batch_fn(
     for own, config in zip(domains, configs, strict=True)
   ]
 
-  def batch_fn(step: tf.Tensor, part: Part | None = None) -> Batch:
-    made = [own(step, part) for own in batch_fns]
+  def batch_fn(
+    step: tf.Tensor, part: Part | None = None, probabilities: Any = None
+  ) -> Batch:
+    each = [None] * len(configs) if probabilities is None else probabilities
+    made = [own(step, part, p) for own, p in zip(batch_fns, each, strict=True)]
     return tf.nest.map_structure(lambda *arrays: tf.stack(arrays), *made)
 
   return batch_fn
@@ -95,7 +111,16 @@ def _make_batch_fn(
   ]
   pick_target = _make_pick_fn(domains.target, config, make_gather_fn)
 
-  def batch_fn(step: tf.Tensor, part: Part | None = None) -> Batch:
+  learns = learns_views(options, spec)
+  if learns and len(domains.target.inputs.shape) == 2:
+    raise UserError(
+      f"config.views.strong = '{LEARNED}' is for images; this data has rows of "
+      'features.'
+    )
+
+  def batch_fn(
+    step: tf.Tensor, part: Part | None = None, probabilities: Any = None
+  ) -> Batch:
     picked = [pick(step, part) for pick in pick_source]
     inputs = [x for x, _ in picked]
     source, target = {}, {}
@@ -113,10 +138,22 @@ def _make_batch_fn(
     if 'weak' in spec.target_views:
       target['weak'] = weak_views[-1]
     if spec.has_strong_view:
-      target['strong'] = views.strong(weak_views[-1], step, part)
-    return {'source': source, 'target': target}
+      target['strong'] = views.strong(weak_views[-1], step, part, probabilities)
+    if spec.source_strong:
+      source['strong'] = views.strong_of_sources(
+        source['weak'], step, part, probabilities
+      )
+    batch = {'source': source, 'target': target}
+    if learns:
+      batch['probe'] = views.probe(source['weak'], source['label'], step, part)
+    return batch
 
   return batch_fn
+
+
+def learns_views(options: ViewOptions, spec: BatchSpec) -> bool:
+  """Says whether magnitudes of strong views are learned."""
+  return options.strong == LEARNED and spec.has_strong_view
 
 
 def _make_pick_fn(
@@ -199,7 +236,11 @@ def _read_pictures(pictures: StreamedPictures, places: tf.Tensor) -> tf.Tensor:
 
 
 def make_batches(
-  batch_fn: BatchFn, start: int, stop: int, part: Part | None = None
+  batch_fn: BatchFn,
+  start: int,
+  stop: int,
+  part: Part | None = None,
+  probabilities: np.ndarray | None = None,
 ) -> Iterator[Batch]:
   """Yields the NumPy batches of steps `start` to `stop` − 1, made ahead."""
   options = tf.data.Options()
@@ -207,7 +248,7 @@ def make_batches(
   options.autotune.enabled = False
   dataset = tf.data.Dataset.range(start, stop).with_options(options)
   dataset = dataset.map(
-    lambda step: batch_fn(step, part),
+    lambda step: batch_fn(step, part, probabilities),
     num_parallel_calls=os.cpu_count(),
     deterministic=True,
   )

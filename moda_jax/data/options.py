@@ -6,6 +6,7 @@ from typing import Any
 from moda_jax.config import check_names, not_allowed, option
 from moda_jax.errors import UserError
 
+LEARNED = 'learned'  # the strong view whose magnitudes are
 FIT = -1  # what a value is until the data is known
 
 
@@ -89,11 +90,16 @@ class ViewOptions:
     weak_rotation: the largest angle in degrees, either way.
     weak_translation: the largest shift as a part of the side, either way.
     weak_flip: whether images are mirrored at random, for all methods.
-    strong: the name of the strong view, see `data.views.STRONG_VIEWS`.
+    strong: the name of the strong view, see `data.views.STRONG_VIEWS`: with
+      'learned' every operation has magnitudes of its own, which are drawn more
+      often the better the classifier recognises source images under them.
     randaugment_n: how many operations are applied to each image.
-    randaugment_min: the least magnitude, of 30.
+    randaugment_min: the least magnitude, of 30, where it is not learned.
     randaugment_max: the largest.
     randaugment_exclude: names of operations that are not used.
+    learned_decay: what a learned weight keeps at an observation.
+    learned_threshold: magnitudes whose weight is below this part of their
+      operation's largest are not drawn.
     cutout: whether the cutout comes 'first' or 'last'.
   """
 
@@ -106,6 +112,8 @@ class ViewOptions:
   randaugment_min: int = option(3, least=0, most=30)
   randaugment_max: int = option(10, least=0, most=30)
   randaugment_exclude: tuple[str, ...] = option(())
+  learned_decay: float = option(0.99, least=0, below=1)
+  learned_threshold: float = option(0.85, least=0, most=1)
   cutout: str = option('first', choices=('first', 'last'))
 
   def __post_init__(self):

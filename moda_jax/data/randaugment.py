@@ -3,43 +3,29 @@
 It runs as TensorFlow ops on the whole batch, a pure function of its seed.
 """
 
-import functools
 from collections.abc import Collection
 from typing import NamedTuple
 
-import numpy as np
 import tensorflow as tf
 
 from moda_jax.data import geometry, operations
+from moda_jax.data.magnitudes import (
+  MAX_MAGNITUDE,
+  check_magnitude,
+  check_names,
+  make_settings,
+  settings_of_all_magnitudes,
+)
 from moda_jax.data.operations import OPERATIONS
 from moda_jax.data.parts import draw_rows
 from moda_jax.data.spec import Part
 from moda_jax.errors import UserError
-
-MAX_MAGNITUDE = 30
-
-# Value at magnitude 0, its change up to magnitude 30, whether it has a sign.
-_RANGES = {
-  'Rotate': (0.0, 30.0, True),
-  'Posterize': (8.0, -4.0, False),
-  'Solarize': (256.0, -256.0, False),
-  'Color': (1.0, 0.9, True),
-  'Contrast': (1.0, 0.9, True),
-  'Brightness': (1.0, 0.9, True),
-  'Sharpness': (1.0, 0.9, True),
-  'ShearX': (0.0, 0.3, True),
-  'ShearY': (0.0, 0.3, True),
-  'TranslateX': (0.0, 0.45, True),
-  'TranslateY': (0.0, 0.45, True),
-}
-_ON_OR_OFF = (0.0, 0.0, False)
 
 _CUTOUT_PART = 0.3
 _CUTOUT_COLOR = (125, 123, 114)
 
 # Set the draws apart for a caller who uses one seed for everything.
 _SALT = 0x5EED_0001
-_MAGNITUDE_SALT = 0x5EED_0002
 
 _compiled = tf.function(
   jit_compile=True, autograph=False, reduce_retracing=True
@@ -66,84 +52,11 @@ def check_images(images: tf.Tensor) -> tf.Tensor:
   return images
 
 
-def _check_names(names: Collection[str]) -> None:
-  for name in names:
-    if name not in OPERATIONS:
-      raise UserError(
-        f'unknown operation {name!r}; known: {", ".join(OPERATIONS)}'
-      )
-
-
 def check_exclude(exclude: Collection[str]) -> None:
   """Refuses unknown names of operations, and the exclusion of all of them."""
-  _check_names(exclude)
+  check_names(exclude)
   if set(exclude) >= set(OPERATIONS):
     raise UserError('exclude names every operation; leave at least one')
-
-
-def _check_magnitude(magnitude: int | tf.Tensor) -> None:
-  if tf.is_tensor(magnitude):
-    magnitude = tf.get_static_value(magnitude)
-    if magnitude is None:  # not known before the graph runs: trusted
-      return
-  if not np.isin(magnitude, range(MAX_MAGNITUDE + 1)).all():
-    raise UserError(
-      f'magnitude is {magnitude}; it must be one of 0, 1, …, {MAX_MAGNITUDE}'
-    )
-
-
-def operation_value(
-  name: str, magnitude: int | tf.Tensor, sign: int | tf.Tensor
-) -> float | tf.Tensor:
-  """Returns an operation's value at a magnitude: 0 identity, 30 the extreme.
-
-  Args:
-    name: one of `OPERATIONS`.
-    magnitude: 0 to 30.
-    sign: 1 or -1; ignored by operations that go one way only.
-
-  Returns:
-    A number for numbers, a float64 tensor of the same bits for tensors. 0 for
-    the operations without a value: AutoContrast, Equalize, Invert, FlipX.
-  """
-  _check_names([name])
-  _check_magnitude(magnitude)
-  start, change, signed = _RANGES.get(name, _ON_OR_OFF)
-  if tf.is_tensor(magnitude) or tf.is_tensor(sign):
-    magnitude = tf.cast(magnitude, tf.float64)
-    sign = tf.cast(sign, tf.float64)
-  change = magnitude / MAX_MAGNITUDE * change
-  return start + (sign * change if signed else change)
-
-
-def _make_settings(
-  magnitudes: tf.Tensor, size: tuple[int | tf.Tensor, int | tf.Tensor]
-) -> operations.Settings:
-  """Returns rows for each magnitude [M], each operation and either sign."""
-  ranges = [_RANGES.get(name, _ON_OR_OFF) for name in OPERATIONS]
-  start, change, signed = np.array(ranges).T
-  sign = np.where(signed[:, None] > 0, [1.0, -1.0], 1.0)
-  change = tf.cast(magnitudes, tf.float64)[:, None] / MAX_MAGNITUDE * change
-  values = start[:, None] + sign * change[..., None]  # [M, 15, 2]
-  rows = tf.range(tf.size(values)) // 2 % len(OPERATIONS)
-  return operations.make_settings(rows, tf.reshape(values, [-1]), size)
-
-
-@functools.cache
-def _settings_of_all_magnitudes(height: int, width: int) -> operations.Settings:
-  with tf.init_scope():  # Computed here and now, not in every step.
-    return _make_settings(tf.range(MAX_MAGNITUDE + 1), (height, width))
-
-
-def draw_magnitude(seed: tf.Tensor, low: int, high: int) -> tf.Tensor:
-  """Draws the magnitude of a mini-batch, uniform over low, low + 1, …, high."""
-  _check_magnitude(low)
-  _check_magnitude(high)
-  if low > high:
-    raise UserError(f'there is no magnitude from {low} to {high}; swap them')
-  return tf.random.stateless_uniform(
-    [], seed + _MAGNITUDE_SALT, low, high + 1, tf.int32, alg='philox'
-  )
 
 
 def draw(
@@ -193,7 +106,7 @@ def apply_operation(
     [N, H, W, 3] uint8, every pixel equal to Pillow's.
   """
   images = check_images(images)
-  _check_names([name])
+  check_names([name])
   count, height, width, _ = geometry.shape_of(images)
   value = tf.broadcast_to(tf.cast(value, tf.float64), [count])
   index = tf.fill([count], OPERATIONS.index(name))
@@ -280,18 +193,37 @@ def randaugment(
     [N, H, W, 3] uint8, equal to Pillow's for the same draws (see `draw`).
   """
   images = check_images(images)
-  _check_magnitude(magnitude)
+  check_magnitude(magnitude)
   if cutout not in ('first', 'last'):
     raise UserError(f"cutout is {cutout!r}; it must be 'first' or 'last'")
   count, height, width, _ = geometry.shape_of(images)
   draws = draw_rows(
     lambda rows: draw(seed, rows, (height, width), n, exclude), count, part
   )
+  return apply_draws(images, draws, magnitude, cutout)
+
+
+@_as_written
+def apply_draws(
+  images: tf.Tensor,
+  draws: Draws,
+  magnitude: int | tf.Tensor,
+  cutout: str = '',
+) -> tf.Tensor:
+  """Returns images as they were drawn for.
+
+  Args:
+    images: [N, H, W, 3] uint8.
+    draws: for these images.
+    magnitude: of all of them, or [N, n].
+    cutout: 'first', 'last' or none.
+  """
+  _, height, width, _ = geometry.shape_of(images)
   picked = draws.operations * 2 + (1 - draws.signs) // 2
   if isinstance(height, int) and isinstance(width, int):
-    settings = _settings_of_all_magnitudes(height, width)
-    picked += tf.cast(magnitude, tf.int32) * 2 * len(OPERATIONS)
+    settings = settings_of_all_magnitudes(height, width)
   else:
-    settings = _make_settings(tf.reshape(magnitude, [1]), (height, width))
+    settings = make_settings(tf.range(MAX_MAGNITUDE + 1), (height, width))
+  picked += tf.cast(magnitude, tf.int32) * 2 * len(OPERATIONS)
   centers = (draws.center_x, draws.center_y)
   return _augment(images, picked, settings, centers, cutout)

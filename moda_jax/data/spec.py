@@ -9,7 +9,8 @@ class BatchSpec(NamedTuple):
   Attributes:
     target_views: the views of the target. A method that declares 'strong' is
       trained on shifted and rotated images in 'weak' as well; for the others
-      'weak' is the image as it is. Sources have 'weak' alone.
+      'weak' is the image as it is.
+    source_strong: whether the sources come in a strong view beside 'weak'.
     sources: whether the batch carries the sources at all.
     target_labels: whether it carries the labels of the target.
   """
@@ -17,6 +18,7 @@ class BatchSpec(NamedTuple):
   target_views: tuple[str, ...] = ('weak',)
   sources: bool = True
   target_labels: bool = False
+  source_strong: bool = False
 
   @property
   def has_strong_view(self) -> bool:

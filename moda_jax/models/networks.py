@@ -23,7 +23,7 @@ class Networks(NamedTuple):
       rows of features `[..., F]`.
     dropout_range: of a network whose strong view is dropout: the least and the
       largest rate. Its extractor takes `dropout=Dropout(…)` and applies it to
-      the last group alone.
+      the last groups alone.
     width: the multiple of hidden layers, for heads that a method adds.
     variant: which published weights the networks are made for.
     weights: what parameters start from; None where all start at random.
@@ -57,26 +57,29 @@ class NetworkOptions(Protocol):
 
 
 class Dropout(NamedTuple):
-  """How much of the last group of inputs is dropped, layer by layer.
+  """How much of the last groups of inputs is dropped, layer by layer.
 
   Attributes:
     rate: the probability of each value, a scalar.
-    keys: one per example, `[B]`: what is dropped of an example depends on
-      nothing else, so that it is the same on any number of devices.
+    keys: one per example of these groups, `[groups, B]`: what is dropped of an
+      example depends on nothing else, so that it is the same on any number of
+      devices.
   """
 
   rate: jax.Array
   keys: jax.Array
 
   def __call__(self, x: jax.Array, layer: int) -> jax.Array:
-    """Returns `x` `[G, B, F]` with dropout in its last group, scaled up."""
+    """Returns `x` `[G, B, F]` with dropout in its last groups, scaled up."""
 
     def drop(key: jax.Array, values: jax.Array) -> jax.Array:
       key = jax.random.fold_in(key, layer)
       kept = jax.random.bernoulli(key, 1 - self.rate, values.shape)
       return jnp.where(kept, values / (1 - self.rate), 0)
 
-    return jnp.concatenate([x[:-1], jax.vmap(drop)(self.keys, x[-1])[None]])
+    kept = len(x) - len(self.keys)
+    dropped = jax.vmap(jax.vmap(drop))(self.keys, x[kept:])
+    return jnp.concatenate([x[:kept], dropped])
 
 
 def pooled(z: jax.Array, batch_axes: int = 1) -> jax.Array:

@@ -103,11 +103,16 @@ class Composition(Method):
     loss, alpha = self.weights.combine(
       forward, losses + strength * distances, strength * game
     )
+    forward.task_weights = jax.lax.stop_gradient(alpha)
     if self.alignment.metric:
       whole = alpha @ (game + distances) + shared
       forward.log(self.alignment.metric, whole)
     loss += strength * shared + rest
     return loss + sum(term(forward) for term in self.target_terms)
+
+  def task_losses(self, forward: Forward) -> jax.Array:
+    """See the base class."""
+    return self.predictor.losses(forward)[0]
 
   def predict(self, params: Params, state: State, x: jax.Array) -> jax.Array:
     """See the base class."""
@@ -155,7 +160,10 @@ def compose(
     'names': Parts(weights, alignment, target_term, predictor),
     'kinds': kinds,
     'Options': merge_options(*(kind.Options for kind in kinds)),
-    'batch_spec': BatchSpec(tuple(v for v in _VIEWS if v in read)),
+    'batch_spec': BatchSpec(
+      tuple(v for v in _VIEWS if v in read),
+      source_strong=any(kind.source_strong for kind in kinds),
+    ),
     'classified_views': tuple(v for v in _VIEWS if v in classified),
     'parts': ('extractor', 'classifier', *networks),
     'depends_on_length': any(kind.depends_on_length for kind in kinds),

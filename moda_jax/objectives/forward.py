@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from moda_jax.models.networks import Dropout
 from moda_jax.objectives import metrics as names
@@ -48,7 +49,11 @@ class Forward:
     rng: the key of the step.
     step: the number of the step, from 0.
     metrics: what is logged of the step, by name.
+    task_weights: of the sources' own losses in the method's loss, `[M]`, which
+      sets them; see `Method.task_losses`.
   """
+
+  task_weights: jax.Array
 
   def __init__(
     self,
@@ -84,22 +89,36 @@ class Forward:
 
   @functools.cached_property
   def features(self) -> dict[str, jax.Array]:
-    """Features of 'source' `[M, B, …]` and of each target view `[B, …]`."""
-    method = self._method
-    views = method.batch_spec.target_views
-    target = [self.batch['target'][view][None] for view in views]
-    x = jnp.concatenate([self.batch['source']['weak'], *target])
+    """Features of 'source' `[M, B, …]` and of each target view `[B, …]`.
+
+    Where the method has a strong view of the sources, 'source_strong' too.
+    """
+    method, spec = self._method, self._method.batch_spec
+    source, target = self.batch['source'], self.batch['target']
+    groups = {'source': source['weak']}
+    groups |= {view: target[view][None] for view in spec.target_views}
+    strong = {name: groups.pop(name) for name in ['strong'] if name in groups}
+    if spec.source_strong:
+      strong = {'source_strong': source['strong'], **strong}
+    groups |= strong  # last, as dropout wants it
+    x = jnp.concatenate(list(groups.values()))
     options = {}
     rates = method.networks.dropout_range
-    if 'strong' in views and rates:
-      options['dropout'] = self._draw_dropout(x.shape[1], rates)
-    z = self.apply('extractor', x, **options)  # [M + views, B, …]
-    count = len(method.sources)
-    by_view = {view: z[count + i] for i, view in enumerate(views)}
-    return {'source': z[:count], **by_view}
+    if strong and rates:
+      count = sum(len(group) for group in strong.values())
+      options['dropout'] = self._draw_dropout(count, x.shape[1], rates)
+    z = self.apply('extractor', x, **options)  # [all groups, B, …]
+    ends = np.cumsum([len(group) for group in groups.values()])
+    parts = dict(zip(groups, jnp.split(z, ends[:-1]), strict=True))
+    return {
+      name: part if name.startswith('source') else part[0]
+      for name, part in parts.items()
+    }
 
-  def _draw_dropout(self, size: int, rates: tuple[float, float]) -> Dropout:
-    """Draws one rate for the step, and a key for every example of a batch."""
+  def _draw_dropout(
+    self, groups: int, size: int, rates: tuple[float, float]
+  ) -> Dropout:
+    """Draws one rate for the step, and a key for every example."""
     method = self._method
     rate_rng, examples_rng = jax.random.split(self.rng)
     low, high = rates
@@ -107,8 +126,12 @@ class Forward:
     places = jnp.arange(size)
     if method.axis_name is not None:
       places += size * jax.lax.axis_index(method.axis_name)
-    keys = jax.vmap(jax.random.fold_in, (None, 0))(examples_rng, places)
-    return Dropout(rate, keys)
+    # The last group is the target's, the others are the sources'.
+    others = [jax.random.fold_in(rate_rng, i) for i in range(groups - 1)]
+    keys = jax.vmap(jax.random.fold_in, (None, 0))
+    return Dropout(
+      rate, jnp.stack([keys(rng, places) for rng in [*others, examples_rng]])
+    )
 
   @functools.cached_property
   def answers(self) -> Answers:

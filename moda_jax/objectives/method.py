@@ -59,6 +59,9 @@ class Method(abc.ABC):
     observe_sources: None, or `(params, state, batch, first) -> state`, which is
       shown all source examples before the method predicts, `first` being true
       for the first batch; `batch['source']['mask']` marks real examples.
+    task_losses: None, or `(forward) -> losses`, those of the sources' labels
+      alone, `[M]`, of which the loss contains the sum by
+      `forward.task_weights`.
   """
 
   Options: ClassVar[type] = NoOptions
@@ -67,6 +70,7 @@ class Method(abc.ABC):
   parts: ClassVar[tuple[str, ...]] = ('extractor', 'classifier')
   depends_on_length: ClassVar[bool] = False
   observe_sources: Callable[..., State] | None = None
+  task_losses: Callable[[Forward], jax.Array] | None = None
 
   @classmethod
   def has_beta(cls) -> bool:

@@ -11,6 +11,7 @@ CONFIDENT = 'confident'  # share of target samples above τ
 ALPHA = 'alpha'  # by source
 SPARSITY = 'sparsity'
 EFFECTIVE_SOURCES = 'effective_sources'  # 1 / Σ α²
+VIEW_MAGNITUDE = 'view_magnitude'  # mean of learned views, of 30
 STRENGTH = 'lambda'  # of MADA's reversal
 ENTROPY = 'entropy'  # of MoE's mixtures
 MIXTURE = 'mixture'  # by source, of MoE
@@ -38,10 +39,12 @@ NOT_LOSSES = (
   LOSS,
   SKIPPED,
   STRENGTH,
+  VIEW_MAGNITUDE,
 )
 # What is shown for a name that does not explain itself.
 LABELS = {
   CONFIDENT: 'share above τ',
+  VIEW_MAGNITUDE: 'mean magnitude of strong views',
   ADAMATCH_CONFIDENT: 'share above AdaMatch’s threshold',
   DAEL_CONFIDENT: 'share above DAEL’s threshold',
 }

@@ -44,6 +44,7 @@ class Part:
     Options: the dataclass of the values that it reads from the config.
     paper: where it is from, for tables.
     target_views: the views of the target that it reads.
+    source_strong: whether it reads a strong view of the sources.
     classified_views: those of which it reads the classifier's answers.
     networks: of those that the experiment has, what it trains.
     has_key: whether a key for random numbers is split off for it at the start.
@@ -53,6 +54,7 @@ class Part:
   Options: ClassVar[type] = NoOptions
   paper: ClassVar[str] = ''
   target_views: ClassVar[tuple[str, ...]] = ()
+  source_strong: ClassVar[bool] = False
   classified_views: ClassVar[tuple[str, ...]] = ()
   networks: ClassVar[tuple[str, ...]] = ()
   has_key: ClassVar[bool] = False

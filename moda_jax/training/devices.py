@@ -228,8 +228,8 @@ def split_over_devices(
     return np.moveaxis(x.reshape(shape), axis, 0)
 
   return {
-    'source': {k: split(x, stacked + 1) for k, x in batch['source'].items()},
-    'target': {k: split(x, int(stacked)) for k, x in batch['target'].items()},
+    group: {k: split(x, stacked + (group == 'source')) for k, x in own.items()}
+    for group, own in batch.items()
   }
 
 

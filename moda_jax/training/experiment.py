@@ -1,7 +1,7 @@
 """A config made into data, a model and compiled functions."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -23,8 +23,9 @@ from moda_jax.training import options, several_seeds
 from moda_jax.training.embedding import Embedding, embed_domains
 from moda_jax.training.evaluation import Evaluator
 from moda_jax.training.fitting import fit_length, fit_network
+from moda_jax.training.learned_views import Learning
 from moda_jax.training.model import Inputs, Model
-from moda_jax.training.train_step import TrainState
+from moda_jax.training.train_step import StepOptions, TrainState
 
 _log = logging.getLogger(__name__)
 
@@ -48,6 +49,7 @@ class Experiment:
     initial_state: the state before the first step, not yet replicated.
     train_step: `(state, batch) -> (state, metrics)`, compiled; the state given
       is consumed.
+    learning: of magnitudes of strong views; None where none are learned.
     evaluator: of the target's test split.
   """
 
@@ -117,6 +119,7 @@ class Experiment:
     """The number of inputs over all domains, views and seeds."""
     spec = self.method.batch_spec
     sources = len(self.config.data.sources) if spec.sources else 0
+    sources *= 1 + spec.source_strong
     groups = sources + len(spec.target_views)
     return self.config.run.seeds * groups * self.config.data.batch_size
 
@@ -148,11 +151,19 @@ class Experiment:
     if not self.method.networks.takes_images:
       examples = [some_rows(own) for own in domains]
     self.initial_state, tx = self.model.create_state(examples)
-    decay = self.model.settings.optimizer.ema_decay
-    skip = self.model.settings.run.on_nonfinite == 'skip'
+    settings = self.model.settings
+    self.learning = None
+    if self.model.learns_views:
+      self.learning = Learning(settings.views, self.epoch_steps)
+    step_options = StepOptions(
+      ema_decay=settings.optimizer.ema_decay,
+      skip_nonfinite=settings.run.on_nonfinite == 'skip',
+      sam_rho=settings.optimizer.sam_rho,
+      learning=self.learning,
+    )
     rngs = [jax.random.key(seed) for seed in seeds]
     self.train_step = devices_lib.compile_step(
-      several_seeds.make_step(self.method, tx, rngs, decay, skip),
+      several_seeds.make_step(self.method, tx, rngs, step_options),
       self.devices,
       donate_state=True,
     )
@@ -162,10 +173,34 @@ class Experiment:
     by_seed = dict(zip(seeds, domains, strict=True))
     self.evaluator = several_seeds.make_evaluator(evaluator, by_seed)
 
-  def make_batches(self, start: int) -> Iterator[Any]:
-    """Yields the batches of the steps from `start` on, on the devices."""
+  def feed(
+    self, start: int, read_state: Callable[[], TrainState]
+  ) -> Iterator[Any]:
+    """Yields the batches of the steps from `start` on, on the devices.
+
+    Args:
+      start: the first step.
+      read_state: returns the state after the steps whose batches were yielded.
+    """
+    if self.learning is None:
+      return self.make_batches(start)
+    return self.learning.by_epoch(
+      self.make_batches, start, self.total_steps, read_state
+    )
+
+  def make_batches(
+    self, start: int, stop: int | None = None, probabilities: Any = None
+  ) -> Iterator[Any]:
+    """Yields the batches of steps `start` to `stop` − 1, on the devices.
+
+    Args:
+      start: the first step.
+      stop: the one after the last; that of training by default.
+      probabilities: of magnitudes, where these are learned; uniform by default.
+    """
     part = devices_lib.own_part(self.config.data.batch_size)
-    made = batches.make_batches(self.batch_fn, start, self.total_steps, part)
+    stop = self.total_steps if stop is None else stop
+    made = batches.make_batches(self.batch_fn, start, stop, part, probabilities)
     return devices_lib.prefetch_to_device(
       made, self.devices, stacked=self.config.run.seeds > 1
     )

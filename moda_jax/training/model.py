@@ -10,6 +10,7 @@ import ml_collections
 import numpy as np
 import optax
 
+from moda_jax.data.batches import learns_views
 from moda_jax.data.rows import take_rows
 from moda_jax.objectives import find_method
 from moda_jax.training import devices as devices_lib
@@ -96,6 +97,11 @@ class Model:
     return range(run.seed, run.seed + run.seeds)
 
   @property
+  def learns_views(self) -> bool:
+    """Whether magnitudes of strong views are learned."""
+    return learns_views(self.settings.views, self.method.batch_spec)
+
+  @property
   def eval_batch_size(self) -> int:
     """How many inputs are evaluated at a time: fewer where they are large."""
     size = self.settings.run.eval_batch_size
@@ -116,7 +122,11 @@ class Model:
     zeros = np.zeros((1, *self.inputs.shape), np.float32)
     created = [
       create_train_state(
-        self.method, self.settings.optimizer, jax.random.key(seed), x
+        self.method,
+        self.settings.optimizer,
+        jax.random.key(seed),
+        x,
+        self.learns_views,
       )
       for seed, x in zip(
         self.seeds, examples or [zeros] * len(self.seeds), strict=True

@@ -36,6 +36,8 @@ class OptimizerOptions(abc.ABC):
     rate_multipliers: pairs of a pattern and a multiple of the rate; the first
       pattern found in a parameter's path counts.
     beta_rate: a further multiple, of the source weights β alone.
+    sam_rho: ρ of SDAT, how far the parameters are moved against the task loss
+      before its gradient is taken; 0.02 in its paper, 0 leaves that out.
     ema_decay: what a moving average of the parameters keeps at a step; where it
       is above 0, that average is what is evaluated and predicted with.
   """
@@ -47,6 +49,7 @@ class OptimizerOptions(abc.ABC):
   clip_norm: float = option(0.0, least=0)
   rate_multipliers: tuple[tuple[str, float], ...] = option((('.*', 1.0),))
   beta_rate: float = option(1.0, least=0)
+  sam_rho: float = option(0.0, least=0)
   ema_decay: float = option(0.0, least=0, below=1)
 
   @abc.abstractmethod

@@ -119,8 +119,22 @@ def check(config: ml_collections.ConfigDict) -> Settings:
   settings = Settings(
     **{name: read_section(kinds[name], config[name], name) for name in SECTIONS}
   )
+  _check_sharpness(settings, config)
   _check_selection(settings)
   return settings
+
+
+def _check_sharpness(
+  settings: Settings, config: ml_collections.ConfigDict
+) -> None:
+  """Refuses SDAT for a method that does not tell its task loss."""
+  rho = settings.optimizer.sam_rho
+  if rho and find_method(config.objective).task_losses is None:
+    raise UserError(
+      f'config.optimizer.sam_rho = {rho}: '
+      f"'{name_method(config.objective)}' does not tell a task loss from the "
+      'rest of its loss; methods that are composed of parts do.'
+    )
 
 
 def _check_selection(settings: Settings) -> None:

@@ -27,7 +27,12 @@ from moda_jax.training.evaluation import (
   Evaluator,
   seed_accuracy,
 )
-from moda_jax.training.train_step import TrainState, TrainStep, make_train_step
+from moda_jax.training.train_step import (
+  StepOptions,
+  TrainState,
+  TrainStep,
+  make_train_step,
+)
 
 _STACKED: Any = 0  # the axis of the runs, in the place of arrays
 _SHARED: Any = None
@@ -37,6 +42,7 @@ _AXES = TrainState(
   opt_state=_STACKED,
   method_state=_STACKED,
   ema_params=_STACKED,
+  view_weights=_STACKED,
 )
 
 
@@ -58,8 +64,7 @@ def make_step(
   method: Method,
   tx: optax.GradientTransformation,
   rngs: Sequence[jax.Array],
-  ema_decay: float = 0.0,
-  skip_nonfinite: bool = False,
+  options: StepOptions,
 ) -> TrainStep:
   """Returns the step of all runs at once, not yet compiled.
 
@@ -67,20 +72,19 @@ def make_step(
     method: of all runs.
     tx: the optimizer of all runs.
     rngs: the key of each run, see `train_step.make_train_step`.
-    ema_decay: see `train_step.make_train_step`.
-    skip_nonfinite: see there too; every run skips its own steps.
+    options: of each run, which skips its own steps.
 
   Returns:
     A function from stacked state and batch to the new stacked state and to
     metrics `[seeds]`.
   """
   if len(rngs) == 1:
-    return make_train_step(method, tx, rngs[0], ema_decay, skip_nonfinite)
+    return make_train_step(method, tx, rngs[0], options)
 
   def step_of_one(
     state: TrainState, batch: Batch, rng: jax.Array
   ) -> tuple[TrainState, Metrics]:
-    step = make_train_step(method, tx, rng, ema_decay, skip_nonfinite)
+    step = make_train_step(method, tx, rng, options)
     return step(state, batch)
 
   step = jax.vmap(step_of_one, in_axes=(_AXES, 0, 0), out_axes=(_AXES, 0))

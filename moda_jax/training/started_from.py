@@ -47,7 +47,8 @@ def take_over(
 
   Step, parameters, the method's state and the moving average are those of the
   other run, so that batches and schedules go on; so are the accumulators of the
-  optimizer where it has the same. Where the other run has no moving average,
+  optimizer where it has the same, and the weights of learned views where either
+  both runs have them or neither. Where the other run has no moving average,
   this one's begins with the parameters.
 
   Args:
@@ -62,7 +63,9 @@ def take_over(
     if _has_same_optimizer(kinds, initial):
       return read_state(origin, step, _like_saved(kinds, initial)).state, True
     found = read_arrays(origin, step)
-    return found.replace(opt_state=initial.opt_state), False
+    return found.replace(
+      opt_state=initial.opt_state, view_weights=initial.view_weights
+    ), False
 
   found, _ = find_sound(origin, read)
   if found is None:
@@ -90,8 +93,11 @@ def _place(like: jax.Array, value: Any) -> jax.Array:
 
 
 def _has_same_optimizer(kinds: dict[str, str], initial: TrainState) -> bool:
-  there = {k: v for k, v in kinds.items() if k.startswith('opt_state/')}
-  return there == describe_arrays({'opt_state': initial.opt_state})
+  names = ('opt_state/', 'view_weights/')
+  there = {k: v for k, v in kinds.items() if k.startswith(names)}
+  return there == describe_arrays(
+    {'opt_state': initial.opt_state, 'view_weights': initial.view_weights}
+  )
 
 
 def _like_saved(kinds: dict[str, str], initial: TrainState) -> TrainState:

@@ -42,7 +42,11 @@ def take_steps(
     state = log.write(start, state, saved.unlogged['speed'])
   saved_at = time.monotonic()
   agreement = processes.Agreement(experiment.devices)
-  for step, batch in enumerate(experiment.make_batches(start), start + 1):
+
+  def read_state() -> TrainState:
+    return state  # as it is when this is called
+
+  for step, batch in enumerate(experiment.feed(start, read_state), start + 1):
     state, metrics = experiment.train_step(state, batch)
     buffer.add(step, metrics)
     late = 0 < 60 * run.checkpoint_minutes < time.monotonic() - saved_at

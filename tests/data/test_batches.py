@@ -32,6 +32,8 @@ def test_a_batch_holds_what_the_method_declares_and_nothing_else(name):
   if spec.target_labels:
     declared.add('label')
   source = {'weak', 'label'} if spec.sources else set()
+  if spec.source_strong:
+    source.add('strong')
   assert keys(batch) == {'source': source, 'target': declared}
 
 

@@ -14,7 +14,7 @@ import pytest
 import scipy.stats
 import tensorflow as tf
 
-from moda_jax.data import randaugment
+from moda_jax.data import magnitudes, randaugment
 from moda_jax.errors import UserError
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (48, 32, 32, 3), np.uint8)
@@ -104,7 +104,7 @@ def test_magnitudes_are_uniform_and_independent_of_the_operations():
   def draw(step):
     seed = tf.stack([step, 7])
     sign = randaugment.draw(seed, 1, (8, 8)).signs[0, 0]
-    return randaugment.draw_magnitude(seed, 3, 10), sign
+    return magnitudes.draw_magnitude(seed, 3, 10), sign
 
   drawn = tf.data.Dataset.range(2400).map(draw).as_numpy_iterator()
   counts = collections.Counter((int(m), int(sign)) for m, sign in drawn)
@@ -118,7 +118,7 @@ def digest_of_steps(num_parallel_calls):
 
   def views(step):
     seed = tf.stack([step, 11])
-    magnitude = randaugment.draw_magnitude(seed, 3, 10)
+    magnitude = magnitudes.draw_magnitude(seed, 3, 10)
     return randaugment.randaugment(IMAGES, seed, magnitude=magnitude)
 
   steps = tf.data.Dataset.range(20)
@@ -192,12 +192,12 @@ def test_bad_operation_names_and_magnitudes_are_refused():
   with pytest.raises(UserError, match="'Blur'; known: AutoContrast"):
     randaugment.apply_operation(IMAGES, 'Blur', 1.0)
   with pytest.raises(UserError, match="'Blur'; known: AutoContrast"):
-    randaugment.operation_value('Blur', 3, 1)
+    magnitudes.operation_value('Blur', 3, 1)
   with pytest.raises(UserError, match=r'magnitude is 30\.5'):
-    randaugment.operation_value('Rotate', 30.5, 1)
+    magnitudes.operation_value('Rotate', 30.5, 1)
   with pytest.raises(UserError, match='magnitude is 31'):
-    randaugment.draw_magnitude(SEED, 3, 31)
+    magnitudes.draw_magnitude(SEED, 3, 31)
   with pytest.raises(UserError, match='from 10 to 3'):
-    randaugment.draw_magnitude(SEED, 10, 3)
+    magnitudes.draw_magnitude(SEED, 10, 3)
   with pytest.raises(UserError, match='int32; they must be uint8'):
     randaugment.cutout(IMAGES.astype(np.int32), [0.0], [0.0])

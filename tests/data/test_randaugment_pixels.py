@@ -9,7 +9,7 @@ import sklearn.datasets
 import tensorflow as tf
 from PIL import Image, ImageOps
 
-from moda_jax.data import pixel_operations, randaugment
+from moda_jax.data import magnitudes, pixel_operations, randaugment
 
 SIZES = [(32, 32), (28, 28), (37, 53), (256, 256), (1, 1), (2, 3)]
 
@@ -96,9 +96,9 @@ def test_values_follow_the_paper():
   for name in randaugment.OPERATIONS:
     for magnitude, sign in pillow_views.SETTINGS:
       want = pillow_views.value(name, magnitude, sign)
-      assert randaugment.operation_value(name, magnitude, sign) == want
-    magnitudes, signs = tf.unstack(pillow_views.SETTINGS, axis=1)
-    of_tensors = randaugment.operation_value(name, magnitudes, signs)
+      assert magnitudes.operation_value(name, magnitude, sign) == want
+    levels, signs = tf.unstack(pillow_views.SETTINGS, axis=1)
+    of_tensors = magnitudes.operation_value(name, levels, signs)
     assert of_tensors.dtype == tf.float64
     np.testing.assert_array_equal(of_tensors, values_of(name, 62))
 
@@ -106,7 +106,7 @@ def test_values_follow_the_paper():
 @pytest.mark.parametrize('name', sorted(pillow_views.VALUED))
 def test_magnitude_0_is_the_identity(name):
   images = cases(32, 32)
-  value = randaugment.operation_value(name, 0, 1)
+  value = magnitudes.operation_value(name, 0, 1)
   changed = randaugment.apply_operation(images, name, value)
   np.testing.assert_array_equal(changed, images)
 

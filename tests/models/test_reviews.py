@@ -30,7 +30,8 @@ def test_the_paper_s_layers():
 
 
 def make_dropout(rate, size):
-  return Dropout(jnp.asarray(rate), jax.random.split(jax.random.key(0), size))
+  keys = jax.random.split(jax.random.key(0), (1, size))
+  return Dropout(jnp.asarray(rate), keys)
 
 
 def test_dropout_meets_the_last_group_alone_and_keeps_the_mean():
@@ -130,7 +131,7 @@ def test_one_rate_a_step_is_drawn_uniformly(low, high):
   rates = jax.vmap(
     lambda key: (
       Forward(method, {}, {}, {}, key, 0)
-      ._draw_dropout(1, method.networks.dropout_range)
+      ._draw_dropout(1, 1, method.networks.dropout_range)
       .rate
     )
   )(keys)

@@ -148,10 +148,10 @@ def test_dael():
   whole = 0.0
   sources, labels = twins.sources_of(batch)
   for i in range(3):
-    p = [answers(j, sources[i]) for j in range(3)]
-    others = np.mean([p[j] for j in range(3) if j != i], axis=0)
-    whole += np.mean(-np.log(p[i][np.arange(8), labels[i]])) / 3
-    whole += np.mean(np.sum((others - p[i]) ** 2, axis=1)) / 3
+    own, strong = answers(i, sources[i]), batch['source']['strong'][i]
+    others = np.mean([answers(j, strong) for j in range(3) if j != i], axis=0)
+    whole += np.mean(-np.log(own[np.arange(8), labels[i]])) / 3
+    whole += np.mean(np.sum((others - own) ** 2, axis=1)) / 3
   weak, strong = (
     np.array([answers(j, batch['target'][view]) for j in range(3)])
     for view in ('weak', 'strong')

@@ -123,7 +123,9 @@ def config(mini_data_dir):
 def all_batches(config):
   """Returns batches with every view and label that any method may declare."""
 
-  spec = BatchSpec(target_views=('weak', 'strong'), target_labels=True)
+  spec = BatchSpec(
+    target_views=('weak', 'strong'), target_labels=True, source_strong=True
+  )
   batch_fn = batches.make_batch_fn(load_domains(config), spec, config)
   made = [batch_fn(tf.constant(step, tf.int64)) for step in range(STEPS)]
   return [jax.tree.map(lambda x: x.numpy(), batch) for batch in made]
@@ -192,5 +194,7 @@ def run(name, network, devices, config, all_batches):
 def declared(spec, batch):
   names = {*spec.target_views, *(['label'] if spec.target_labels else [])}
   target = {k: v for k, v in batch['target'].items() if k in names}
-  source = batch['source'] if spec.sources else {}
+  source = dict(batch['source']) if spec.sources else {}
+  if not spec.source_strong:
+    source.pop('strong', None)
   return {'source': source, 'target': target}

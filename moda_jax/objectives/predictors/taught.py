@@ -1,32 +1,40 @@
 """DAEL's experts (Zhou et al. 2021), which teach one another."""
 
 import jax
+import jax.numpy as jnp
 
 from moda_jax.objectives import dael
 from moda_jax.objectives import metrics as names
 from moda_jax.objectives.forward import Answers, Forward
-from moda_jax.objectives.predictors.experts import (
-  Experts,
-  answer_all,
-  log_mean,
-)
+from moda_jax.objectives.predictors.experts import Experts, log_mean
 
 
 class Taught(Experts):
   """Experts with class_j + mean ‖mean of other experts' p − p_j‖² on source j.
 
-  Each expert teaches the others on its own source; the mean of all predicts. In
-  the paper the others see a strong view of it, which batches do not have.
+  Each expert teaches the others on its own source, of which they see a strong
+  view and it the weak one; the mean of all predicts.
   """
 
   paper = 'Zhou et al. 2021'
+  source_strong = True
 
   def answer(self, forward: Forward) -> Answers:
-    """See the base class; every expert is given everything."""
-    answers = answer_all(self, forward)
-    views = self.method.classified_views
-    target = {view: log_mean(answers.experts[view]) for view in views}
-    return answers._replace(target=target)
+    """See the base class; every expert is given every strong view.
+
+    What `experts` has of 'source' is on its strong view.
+    """
+    z, views = forward.features, self.method.classified_views
+    shown = [z['source_strong'], *(z[view][None] for view in views)]
+    x = jnp.concatenate(shown)
+    x = jnp.broadcast_to(x, (self.count, *x.shape))
+    x = jnp.concatenate([z['source'][:, None], x], axis=1)
+    logits = forward.apply('classifier', x)  # [M, 1 + M + views, B, C]
+    first = 1 + self.count  # of the target's views
+    experts = {view: logits[:, first + i] for i, view in enumerate(views)}
+    target = {view: log_mean(answers) for view, answers in experts.items()}
+    experts['source'] = logits[:, 1:first]
+    return Answers(logits[:, 0], target, experts)
 
   def losses(self, forward: Forward) -> tuple[jax.Array, jax.Array]:
     """See the base class."""
