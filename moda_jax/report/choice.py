@@ -20,6 +20,8 @@ CRITERIA_IN_WORDS = {
   'count more',
 }
 
+_SMALL = 0.05  # share of answers, of which little depends
+
 
 class Choice(NamedTuple):
   """A choice and its reasons.
@@ -58,6 +60,7 @@ def choose(
   if left and left[0].labelled[1]:
     name, how = _choose_by_labels(left, ranking)
   reasons = [how, *_compare_with_baseline(name, ranking)]
+  reasons += _compare_answers(name, looked)
   refused = ranking.refused | dict(failed or {})
   reasons += [f'{run} is refused: {why}' for run, why in refused.items()]
   return Choice(
@@ -135,6 +138,22 @@ def _compare_with_baseline(name: str, ranking: Ranking) -> list[str]:
   if len(behind) > len(before):
     text += ' They are at odds: mind the choice, or label a few pictures.'
   return [text]
+
+
+def _compare_answers(name: str, looked: Sequence[Looked]) -> list[str]:
+  """Says on how many examples the chosen run differs from the baseline."""
+  answers = {run.name: run.judged.argmax(axis=1) for run in looked}
+  if name in ('', BASELINE) or BASELINE not in answers:
+    return []
+  count = len(answers[name])
+  differing = int((answers[name] != answers[BASELINE]).sum())
+  text = (
+    f'It and {BASELINE} differ in {differing:,} of {count:,} answers on the '
+    'target'
+  )
+  if differing < _SMALL * count:
+    return [f'{text}: whichever is right, little depends on the choice.']
+  return [f'{text}.']
 
 
 def _name_dissenters(ranking: Ranking) -> list[str]:

@@ -116,7 +116,7 @@ def _show_scores(looked: Sequence[Looked], choice: Choice) -> str:
       row.append(f'{run.labelled[0]} of {run.labelled[1]}')
     if has_oracle:
       shown = '–' if run.accuracy is None else f'{100 * run.accuracy:.1f} %'
-      row.append(f'<i>{shown}</i>')
+      row.append(f'<i class="whole">{shown}</i>')
     rows.append(row)
   return table(header, rows)
 
@@ -221,8 +221,9 @@ def _show_classes(compared: Compared) -> str:
   drawn = answers.draw_shares(compared.shares, target, compared.classes, styles)
   text = (
     f'Estimated from the predictions of {chosen.name} and its confusions on '
-    'source examples (black-box shift estimation): right as far as a class '
-    'looks alike in source and target.'
+    f'{len(chosen.known[1])} source examples kept out of training (black-box '
+    'shift estimation): right as far as a class looks alike in source and '
+    'target, and rough where there are few examples of it.'
   )
   return (
     '<h2>Which classes the target has</h2>'
@@ -237,11 +238,12 @@ def _show_to_label(compared: Compared) -> str:
     run for run in compared.looked if run.name not in compared.choice.refused
   ]
   cards, names = [], []
-  for place in compared.to_label[:_SHOWN]:
+  for number, place in enumerate(compared.to_label[:_SHOWN], 1):
     name = compared.sampled.names[place]
     votes = ', '.join(_count_votes(compared, voting, int(place)))
     pixels = pictures.find_pixels(compared.sampled, int(place))
-    caption = f'<b>{escape(name)}</b><br>{escape(votes)}'
+    shown = pathlib.PurePath(name).name
+    caption = f'{number}. {escape(shown)}<br><b>{escape(votes)}</b>'
     if pixels is None:
       names.append([escape(name), escape(votes)])
     else:

@@ -23,6 +23,18 @@ def test_the_best_adapted_run_is_chosen():
   assert 'no run is better' in found.oracle
 
 
+def test_how_many_answers_depend_on_the_choice():
+  runs = [make_run(BASELINE, 0.5), make_run('fm', 5, 1), make_run('moda', 3, 2)]
+  differ = sum(runs[0].judged.argmax(axis=1) != runs[1].judged.argmax(axis=1))
+  assert any(f'in {differ} of 32 answers' in r for r in choose(runs).reasons)
+  same = [run._replace(judged=runs[1].judged) for run in runs]
+  same[0] = same[0]._replace(name='fm')
+  same[1] = same[1]._replace(name=BASELINE)
+  found = choose(same)
+  assert found.name == 'fm'
+  assert any('little depends on the choice' in r for r in found.reasons)
+
+
 def test_adaptation_that_does_not_help_is_said_so():
   runs = [
     make_run(BASELINE, 6),
