@@ -34,7 +34,7 @@ def make_region() -> str:
 def _format_parts() -> str:
   lines = ['| part | | choices |', '|---|---|---|']
   for kind, meaning in _KINDS.items():
-    choices = ['`none`'] * (kind == 'target_term')
+    choices = []
     for name, part in PARTS[kind].items():
       choices.append(f'`{name}`' + (f' ({part.paper})' if part.paper else ''))
     lines.append(f'| `{kind}=` | {meaning} | {", ".join(choices)} |')

@@ -208,6 +208,7 @@ def test_a_leaf_name_needs_no_section_and_may_have_it():
       ['beta_rate', "'moda_fm,weights=uniform'", 'no source weights'],
     ),
     ('mnist,weights=darn,alpha_floor=0.2', ['alpha_floor', 'alpha_hold']),
+    ('mnist,weights=darn,mu_s=0.4', ['objective.mu_s', 'darn_gamma']),
     ('mnist,dropout_min=0.1', ['network.dropout_min', "'digits'", 'width']),
   ],
 )

@@ -20,7 +20,7 @@ from moda_jax.objectives.weights import CHANGES, WEIGHTS
 __all__ = ['METHODS', 'PARTS', 'find_method', 'given_parts', 'name_method']
 # By the name of the value that chooses among them.
 PARTS: dict[str, Mapping[str, type[Part]]] = {
-  'weights': {**WEIGHTS, **CHANGES},
+  'weights': WEIGHTS | {f'+{name}': change for name, change in CHANGES.items()},
   'alignment': ALIGNMENTS,
   'target_term': TARGET_TERMS,
   'predictor': PREDICTORS,

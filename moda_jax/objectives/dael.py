@@ -7,9 +7,8 @@ in a mini-batch, C the number of classes. All terms are means over examples.
 import jax
 import jax.numpy as jnp
 
-_LEAST = (
-  1e-5  # added to probabilities in logarithms, as in the authors' program
-)
+# Added to probabilities in logarithms, as in the authors' program.
+_LEAST = 1e-5
 
 
 def expert_consistency(

@@ -21,7 +21,7 @@ class Answers(NamedTuple):
   """Logits of the classes in training; M sources, B examples, C classes.
 
   Attributes:
-    source: on each source, where there are several classifiers of its own one,
+    source: on each source, of its own classifier where there are several,
       `[M, B, C]`.
     target: of the prediction on each view of the target that is classified,
       `[B, C]`.

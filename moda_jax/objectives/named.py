@@ -47,7 +47,7 @@ ROWS: dict[str, Row | type[Method]] = {
     'Zhao et al. 2018',
   ),
   'mdan_fm': Row(
-    *('smooth_max', 'mdan', 'fixmatch', 'shared'), 'MDAN with consistency'
+    *('smooth_max', 'mdan', 'fixmatch', 'shared'), 'MDAN with consistency.'
   ),
   'moe': Row(
     *('sum', 'none', 'none', 'moe'),
@@ -87,7 +87,7 @@ ROWS: dict[str, Row | type[Method]] = {
     "MODA-FM with the objective's own best weights.",
   ),
   'moda_fm_darn': Row(
-    *('darn', 'dann', 'fixmatch', 'shared'), "MODA-FM with DARN's weights"
+    *('darn', 'dann', 'fixmatch', 'shared'), "MODA-FM with DARN's weights."
   ),
   'dael': Row(
     *('uniform', 'none', 'dael', 'taught'),

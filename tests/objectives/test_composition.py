@@ -12,15 +12,15 @@ import tiny
 from moda_jax.errors import UserError
 from moda_jax.objectives import METHODS, PARTS, find_method, name_method
 from moda_jax.objectives.composition import Composition, compose
+from moda_jax.objectives.weights import WEIGHTS
 from moda_jax.training import options
 
 KINDS = [
-  [*PARTS['weights'], 'projected+floored', 'smooth_max+averaged+floored'],
+  [*WEIGHTS, 'floored', 'projected+floored', 'smooth_max+averaged+floored'],
   PARTS['alignment'],
-  ['none', *PARTS['target_term']],
+  PARTS['target_term'],
   PARTS['predictor'],
 ]
-KINDS[0].remove('averaged')  # of softmax, which reads no losses
 
 
 def goes_together(names):
@@ -156,6 +156,33 @@ def test_parts_replace_those_of_a_named_method():
 
 
 @pytest.mark.parametrize(
+  ('weights', 'remedies', 'useless'),
+  [
+    ('softmax', ['beta_rate', 'weights=softmax+floored'], ['alpha_decay']),
+    ('relative', ['mu_s', 'weights=relative+floored'], ['alpha_decay']),
+    ('floored', ['alpha_hold', 'alpha_floor'], ['+floored']),
+    ('projected', ['alpha_decay', 'mu_s'], ['beta_rate']),
+    ('darn', ['darn_gamma', 'weights=darn+floored'], ['beta_rate', 'mu_s']),
+  ],
+)
+def test_collapsed_weights_are_warned_of_with_their_own_remedies(
+  weights, remedies, useless
+):
+  method = make(weights, 'dann', 'fixmatch', 'shared')
+  collapsed = {'alpha/a': 0.99, 'alpha/b': 0.01, 'alpha/c': 0.0}
+  said = method.find_trouble(collapsed)
+  assert 'α of a is 0.990' in said
+  assert [text for text in remedies if text not in said] == []
+  assert [text for text in useless if text in said] == []
+  assert not method.find_trouble(collapsed | {'alpha/a': 0.5, 'alpha/b': 0.5})
+
+
+def test_weights_that_are_meant_to_be_one_hot_are_not_warned_of():
+  method = make('hard_max+floored', 'mdan', 'none', 'shared')
+  assert not method.find_trouble({'alpha/a': 1.0, 'alpha/b': 0.0})
+
+
+@pytest.mark.parametrize(
   ('values', 'reason'),
   [
     ({'method': 'mine'}, "config.objective.method = 'mine' is unknown"),
@@ -168,7 +195,7 @@ def test_parts_replace_those_of_a_named_method():
     ),
     ({'target_term': 'mine'}, 'allowed are none, and one or more of fixmatch'),
     ({'target_term': 'none+fixmatch'}, 'none.fixmatch. is unknown'),
-    ({'target_term': 'fixmatch+fixmatch'}, 'can be there once'),
+    ({'target_term': 'fixmatch+fixmatch'}, 'can be there only once'),
     (
       {'method': 'supervised', 'alignment': 'dann'},
       "alignment = 'dann': 'supervised' is not composed of parts",

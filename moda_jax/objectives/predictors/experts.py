@@ -8,7 +8,7 @@ from moda_jax.objectives.parts import Predictor
 
 
 class Experts(Predictor):
-  """One classifier per source, on its own; the mean of all predicts.
+  """One classifier per source, trained on it alone; their mean predicts.
 
   The mean is a plain one: a weighted one would need labels of the target.
   """

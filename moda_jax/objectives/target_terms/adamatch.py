@@ -16,8 +16,9 @@ class AdaMatchOptions:
   """Options of `AdaMatch`.
 
   Attributes:
-    adamatch_weight: of the term at the end of its ramp.
-    adamatch_tau: τ, what is trained on in shares of the sources' confidence.
+    adamatch_weight: μ, of the term at the end of its ramp.
+    adamatch_tau: τ; target samples are trained on whose confidence is at least
+      this share of the mean confidence on the sources.
   """
 
   adamatch_weight: float = option(1.0, least=0)
@@ -25,10 +26,10 @@ class AdaMatchOptions:
 
 
 class AdaMatch(TargetTerm):
-  """μ(t) · mean of 1[max q ≥ τ c] H(q, p(strong)), q ∝ p(weak) E[p_S]/E[p_T].
+  """μ · mean of 1[max q ≥ τ c] H(q, p(strong)), q ∝ p(weak) E[p_S]/E[p_T].
 
-  c is the mean confidence on the sources; μ(t) rises from 0 to its whole in the
-  first half of training.
+  c is the mean confidence on the sources; μ is ramped up from 0 in the first
+  half of training.
   """
 
   Options = AdaMatchOptions

@@ -3,26 +3,8 @@
 import jax
 import jax.numpy as jnp
 
-from moda_jax.objectives import metrics as names
 from moda_jax.objectives.forward import Forward, Params, State
 from moda_jax.objectives.weights.weighted import Weighted
-
-_COLLAPSED = 0.98
-
-
-def warn_of_collapse(metrics: dict[str, float]) -> str:
-  """Returns a warning if one source has all the weight, else nothing."""
-  alpha = names.select(metrics, names.ALPHA)
-  if len(alpha) < 2 or max(alpha.values()) <= _COLLAPSED:
-    return ''
-  name = max(alpha, key=alpha.__getitem__)
-  return (
-    f'The source weights have collapsed: α of {name} is {alpha[name]:.3f}, '
-    'and the other sources are hardly learned from. Remedies: a smaller rate '
-    'for β (optimizer.beta_rate), equal weights for the first steps '
-    '(objective.alpha_hold), a larger objective.mu_s, or '
-    'method=moda_fm_floored.'
-  )
 
 
 class Softmax(Weighted):
@@ -32,6 +14,10 @@ class Softmax(Weighted):
   has_beta = True
   has_key = True
   reads_losses = False
+  remedies = (
+    'a smaller rate for β (optimizer.beta_rate)',
+    'a larger objective.mu_s',
+  )
 
   def init(
     self, rng: jax.Array, params: Params, state: State, x: jax.Array
@@ -45,10 +31,6 @@ class Softmax(Weighted):
     """See the base class."""
     del losses
     return jax.nn.softmax(forward.params['beta'])
-
-  def find_trouble(self, metrics: dict[str, float]) -> str:
-    """See the base class."""
-    return warn_of_collapse(metrics)
 
 
 class Relative(Softmax):

@@ -1,6 +1,6 @@
 """The largest of the sources' losses, or nearly (MDAN, Zhao et al. 2018).
 
-Here h_j = class_j + game_j: the source that is worst in either leads. Where the
+Here h_j = loss_j + game_j: the source that is worst in either leads. Where the
 weights are held, floored or averaged, the loss is Σ α_j h_j with the weights
 that the maximum's gradient has.
 """
@@ -31,7 +31,7 @@ class SmoothMaxOptions(HoldOptions):
 
 
 class HardMax(Weighted):
-  """max_j (class_j + game_j)."""
+  """max_j (loss_j + game_j)."""
 
   Options = HoldOptions
   paper = 'Zhao et al. 2018'
@@ -72,7 +72,7 @@ class HardMax(Weighted):
 
 
 class SmoothMax(HardMax):
-  """(1/γ) log Σ_j exp(γ (class_j + game_j))."""
+  """(1/γ) log Σ_j exp(γ (loss_j + game_j))."""
 
   Options = SmoothMaxOptions
 

@@ -2,7 +2,7 @@
 
 For a given network the objective's best α solves
 
-  min_α  h·α + μ_s ‖α‖²,   h_j = class_j − game_j,
+  min_α  h·α + μ_s ‖α‖²,   h_j = loss_j − game_j,
 
 whose solution is one-hot as soon as one source leads by 2 μ_s. A source whose
 weight is gone is hardly learned from and does not come back, so the ways here
@@ -10,19 +10,22 @@ and those of `learned` differ in how soon they follow h.
 """
 
 import dataclasses
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 
 from moda_jax.config import option
 from moda_jax.objectives.forward import Forward
-from moda_jax.objectives.weights.learned import warn_of_collapse
 from moda_jax.objectives.weights.weighted import (
   Averaged,
   AverageOptions,
+  HoldOptions,
   SparsityOptions,
   Weighted,
 )
+
+_SLOWER = 'a longer average of the losses (objective.alpha_decay)'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +36,7 @@ class ProjectedOptions(AverageOptions, SparsityOptions):
 
 
 @dataclasses.dataclass(frozen=True)
-class DarnOptions(ProjectedOptions):
+class DarnOptions(AverageOptions, HoldOptions):
   """Options of `Darn`.
 
   Attributes:
@@ -46,7 +49,7 @@ class DarnOptions(ProjectedOptions):
 class _Projection(Weighted):
   """α for losses as they are."""
 
-  has_key = True
+  has_key = True  # as `Softmax`, so that networks start alike
 
   def weigh(self, forward: Forward, losses: jax.Array) -> jax.Array:
     """See the base class."""
@@ -57,15 +60,12 @@ class _Projection(Weighted):
     """Returns the best α for losses h `[M]`."""
     return project_on_simplex(-losses / (2 * self.options.mu_s))
 
-  def find_trouble(self, metrics: dict[str, float]) -> str:
-    """See the base class."""
-    return warn_of_collapse(metrics)
-
 
 class Projected(Averaged, _Projection):
   """α solves min h·α + μ_s ‖α‖²: −h / 2μ_s projected onto the simplex."""
 
-  Options = ProjectedOptions
+  Options: ClassVar[type] = ProjectedOptions
+  remedies = (_SLOWER, 'a larger objective.mu_s')
 
 
 class Darn(Projected):
@@ -76,10 +76,16 @@ class Darn(Projected):
 
   Options = DarnOptions
   paper = 'Wen et al. 2020'
+  remedies = (_SLOWER, 'a smaller objective.darn_gamma')
 
   def solve(self, losses: jax.Array) -> jax.Array:
     """See the base class."""
     return solve_darn(self.options.darn_gamma * losses)
+
+  def sparsity_weight(self, losses: jax.Array) -> float:
+    """See the base class; a constant α has no use for the term."""
+    del losses
+    return 0.0
 
 
 def project_on_simplex(x: jax.Array) -> jax.Array:

@@ -13,6 +13,7 @@ from moda_jax.objectives.forward import Forward, Params, State
 from moda_jax.objectives.parts import Weights
 from moda_jax.objectives.reversal import reverse_gradient
 
+_COLLAPSED = 0.98
 _STATE = 'source_losses'  # the moving average, in the method's state
 
 
@@ -61,13 +62,18 @@ class AverageOptions:
 
 
 class Weighted(Weights):
-  """Σ α_j (class_j − game_j) + μ_s ‖α‖²; the discriminators maximise.
+  """Σ α_j (loss_j − game_j) + μ_s ‖α‖²; the discriminators maximise.
 
   One backward pass does both: the game's loss is added, and its gradient is
   reversed at the discriminators' input and at the α that multiplies it.
+
+  Attributes:
+    remedies: what helps where one source has all the weight; empty for weights
+      that are meant to be one-hot.
   """
 
   Options: ClassVar[type] = SparsityOptions
+  remedies: ClassVar[tuple[str, ...]] = ()
   reads_losses: ClassVar[bool] = True  # whether α follows them without β
 
   def weigh(self, forward: Forward, losses: jax.Array) -> jax.Array:
@@ -108,6 +114,23 @@ class Weighted(Weights):
     """See the base class."""
     alpha = names.select(metrics, names.ALPHA)
     return ['α ' + ' '.join(f'{k} {v:.2f}' for k, v in alpha.items())]
+
+  def find_trouble(self, metrics: dict[str, float]) -> str:
+    """Returns a warning if one source has all the weight, else nothing."""
+    alpha = names.select(metrics, names.ALPHA)
+    has_collapsed = len(alpha) > 1 and max(alpha.values()) > _COLLAPSED
+    if not (self.remedies and has_collapsed):
+      return ''
+    name = max(alpha, key=alpha.__getitem__)
+    floor = f'weights={self.method.names.weights}+floored'
+    if isinstance(self, Floored):
+      floor = 'a larger objective.alpha_floor'
+    hold = 'equal weights for the first steps (objective.alpha_hold)'
+    return (
+      f'The source weights have collapsed: α of {name} is {alpha[name]:.3f}, '
+      'and the other sources are hardly learned from. Remedies: '
+      f'{", ".join((*self.remedies, hold))}, or {floor}.'
+    )
 
 
 class Floored(Weighted):
