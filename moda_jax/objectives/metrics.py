@@ -14,7 +14,7 @@ EFFECTIVE_SOURCES = 'effective_sources'  # 1 / Σ α²
 VIEW_MAGNITUDE = 'view_magnitude'  # mean of learned views, of 30
 STRENGTH = 'lambda'  # of MADA's reversal
 ENTROPY = 'entropy'  # of MoE's mixtures
-MIXTURE = 'mixture'  # by source, of MoE
+MIXTURE = 'mixture'  # loss of the others' mixture by source, of MoE
 ALIGNMENT = 'alignment'  # of MoE
 MOMENT_DISTANCE = 'moment_distance'  # of M3SDA
 MMD = 'mmd'
@@ -32,22 +32,15 @@ VARIETY = 'variety'  # entropy of the mean prediction
 # Logged beside the losses, in units of their own.
 NOT_LOSSES = (
   ADAMATCH_CONFIDENT,
+  CONFIDENT,
   DAEL_CONFIDENT,
   f'{ALPHA}/',
   EFFECTIVE_SOURCES,
   GRADIENT_NORM,
-  LOSS,
   SKIPPED,
   STRENGTH,
   VIEW_MAGNITUDE,
 )
-# What is shown for a name that does not explain itself.
-LABELS = {
-  CONFIDENT: 'share above τ',
-  VIEW_MAGNITUDE: 'mean magnitude of strong views',
-  ADAMATCH_CONFIDENT: 'share above AdaMatch’s threshold',
-  DAEL_CONFIDENT: 'share above DAEL’s threshold',
-}
 
 
 def select(metrics: dict[str, float], name: str) -> dict[str, float]:

@@ -17,8 +17,7 @@ from moda_jax.training.metrics_file import last_values
 Lines = list[dict[str, float]]  # of metrics.jsonl
 _FEW = 40  # points, which are then marked
 _NOT_LOSSES = (
-  *(name for name in names.NOT_LOSSES if name != names.LOSS),
-  names.CONFIDENT,
+  *names.NOT_LOSSES,
   progress.IMAGES_PER_SECOND,
   progress.STEPS_PER_SECOND,
   'target/',
@@ -29,6 +28,8 @@ _TITLES = {
   names.CLASS: 'Class loss',
   names.DISCRIMINATOR: 'Discriminator loss',
   names.DISCRIMINATOR_TARGET: 'Discriminator loss on the target',
+  names.MIXTURE: 'Mixture loss',
+  names.TAUGHT: 'Loss of being taught by other experts',
 }
 
 
@@ -71,11 +72,11 @@ def draw_shares(
   return figure
 
 
-def draw_confident(lines: Lines, threshold: float | None) -> Figure:
-  """Draws the share of target samples that are trained on."""
+def draw_confident(lines: Lines, name: str, threshold: float | None) -> Figure:
+  """Draws the metric `name`: the share of target samples trained on."""
   limit = 'τ' if threshold is None else f'τ = {threshold:g}'
   figure, axes = make_axes(f'target samples above {limit} (%)')
-  steps, values = series(lines, names.CONFIDENT)
+  steps, values = series(lines, name)
   _plot(axes, steps, 100 * values, '', style(0))
   axes.set_ylim(-2, 102)
   return figure

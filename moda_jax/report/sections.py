@@ -137,23 +137,38 @@ def _show_curves(run: ReportedRun, styles: Mapping[str, Style]) -> str:
     return ''
   lines, last, shown = run.metrics, run.metrics[-1], []
   # The method's own curves, by what is logged: its class need not be made.
-  for name, (title, note) in _SHARES.items():
-    if names.select(last, name):
-      drawn = curves.draw_shares(title, lines, name, styles)
-      shown.append(figure(drawn, f'{title[0].upper()}{title[1:]}', note))
-  if names.CONFIDENT in last:
-    drawn = curves.draw_confident(lines, run.config.objective.get('tau'))
-    note = 'Those that the consistency term is trained on.'
-    shown.append(figure(drawn, 'Confident target samples', note))
+  if names.select(last, names.ALPHA):
+    drawn = curves.draw_shares('source weight α', lines, names.ALPHA, styles)
+    note = 'How much each source counts.'
+    shown.append(figure(drawn, 'Source weight α', note))
+  for name, (threshold, title, note) in _CONFIDENT.items():
+    if name in last:
+      value = run.config.objective.get(threshold)
+      drawn = curves.draw_confident(lines, name, value)
+      shown.append(figure(drawn, title, note))
   target = run.config.data.target
   for title, drawn in curves.draw_losses(lines, target, styles).items():
     shown.append(figure(drawn, title))
   return '<h2>Over time</h2>' + grid(shown)
 
 
-_SHARES = {
-  names.ALPHA: ('source weight α', 'How much each source counts.'),
-  names.MIXTURE: ('weight of the expert', 'How much each source is asked.'),
+# By what is logged: the option of the threshold, title and note.
+_CONFIDENT = {
+  names.CONFIDENT: (
+    'tau',
+    'Confident target samples',
+    'Those that the consistency term is trained on.',
+  ),
+  names.ADAMATCH_CONFIDENT: (
+    'adamatch_tau',
+    'Confident target samples (AdaMatch)',
+    'τ is relative to the mean confidence on the sources.',
+  ),
+  names.DAEL_CONFIDENT: (
+    'dael_tau',
+    'Confident target samples (DAEL)',
+    'Those of which one expert is sure enough to teach all.',
+  ),
 }
 
 

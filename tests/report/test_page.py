@@ -4,6 +4,7 @@ import base64
 import io
 import re
 import shutil
+import types
 
 import numpy as np
 import pytest
@@ -14,7 +15,15 @@ from moda_jax import report
 from moda_jax.data.domains import Domain
 from moda_jax.errors import UserError
 from moda_jax.report import __main__ as command
-from moda_jax.report import answers, curves, maps, palette, pictures, runs
+from moda_jax.report import (
+  answers,
+  curves,
+  maps,
+  palette,
+  pictures,
+  runs,
+  sections,
+)
 from moda_jax.report.examination import Predicted
 from moda_jax.training import loop as train
 from moda_jax.training.run_folder import read_metrics
@@ -167,6 +176,23 @@ def test_every_loss_is_drawn_where_it_belongs(lines, figures):
     for title, names in labels.items()
   }
   assert labels == figures
+
+
+def test_every_share_of_confident_samples_has_its_figure():
+  shares = {'confident': 0.5, 'adamatch_confident': 0.4, 'dael_confident': 0.3}
+  text = sections._show_curves(
+    types.SimpleNamespace(
+      metrics=[{'step': 1.0, 'mixture/a': 2.0, 'mixture/b': 3.0} | shares],
+      config=tiny.make_run_config(),
+    ),
+    palette.domain_styles('abt'),
+  )
+  assert list(read_pictures(text)) == [
+    'Confident target samples',
+    'Confident target samples (AdaMatch)',
+    'Confident target samples (DAEL)',
+    'Mixture loss',
+  ]
 
 
 def test_a_domain_has_one_colour_in_all_figures():
