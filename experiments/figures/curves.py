@@ -12,6 +12,7 @@ from moda_jax.errors import UserError
 from moda_jax.objectives import metrics as names
 from moda_jax.training.evaluation import ACCURACY
 
+_LEGEND = 0.7  # inches
 SKIPPED = 2  # points at the start that the paper's trend lines leave out
 
 
@@ -55,7 +56,9 @@ def draw_accuracy(
   """Draws accuracy per epoch, the mean over seeds, with slopes of the trend."""
   by_target = _by_target(setting, _with_curves(lines, ACCURACY))
   title = make_title(setting, lines)
-  figure, panels = style.make_panels(len(by_target), title)
+  width, height = style.PANEL
+  size = (width, height + _LEGEND)
+  figure, panels = style.make_panels(len(by_target), title, size)
   rows: list[list[object]] = []
   for axes, (target, runs) in zip(panels, by_target.items(), strict=True):
     for method in dict.fromkeys(run['method'] for run in runs):
@@ -68,7 +71,12 @@ def draw_accuracy(
       ]
     axes.set_title(style.domain_name(target))
     axes.set_xlabel('epoch')
-    axes.legend(title='slope (points per epoch)', title_fontsize=7)
+    axes.legend(  # below, where no curve can be
+      title='slope (points per epoch)',
+      title_fontsize=7,
+      loc='upper center',
+      bbox_to_anchor=(0.5, -0.2),
+    )
   panels[0].set_ylabel('accuracy (%)')
   header = ['target', 'method', 'seeds', 'epoch', 'accuracy', 'slope']
   return [*style.save(figure, path), style.write_csv(path, header, rows)]
