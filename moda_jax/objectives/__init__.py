@@ -31,7 +31,8 @@ def find_method(objective: Mapping[str, Any]) -> type[Method]:
   """Returns the method that a config's section chooses.
 
   `weights`, `alignment`, `target_term` and `predictor` replace parts of the
-  method named in `method`, where they are given.
+  method named in `method`, where they are given. A change of weights alone,
+  such as `weights=floored`, changes the method's own.
 
   Raises:
     UserError: there is no such method or part, or they do not go together.
@@ -51,6 +52,9 @@ def find_method(objective: Mapping[str, Any]) -> type[Method]:
       f"config.objective.{kind} = '{given[kind]}': '{name}' is not composed of "
       'parts; choose another method.'
     )
+  weights = given.get('weights', '')
+  if weights.partition('+')[0] in CHANGES:
+    given['weights'] = f'{method.names.weights}+{weights}'
   return compose(*method.names._replace(**given))
 
 

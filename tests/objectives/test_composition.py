@@ -205,3 +205,22 @@ def test_weights_that_are_meant_to_be_one_hot_are_not_warned_of():
 def test_what_cannot_be_composed_is_refused(values, reason):
   with pytest.raises(UserError, match=reason):
     find_method(objective(**values))
+
+
+@pytest.mark.parametrize(
+  ('method', 'weights', 'names'),
+  [
+    ('moda_fm', 'floored', 'softmax+floored'),
+    ('mdan', 'floored', 'smooth_max+floored'),
+    ('moda_fm_darn', 'floored', 'darn+floored'),
+    ('mdan', 'projected+floored', 'projected+floored'),
+  ],
+)
+def test_a_change_alone_is_of_the_methods_own_weights(method, weights, names):
+  found = find_method(objective(method=method, weights=weights))
+  assert found.names.weights == names
+
+
+def test_equal_weights_of_a_method_cannot_be_floored():
+  with pytest.raises(UserError, match="'uniform' has equal weights"):
+    find_method(objective(method='fm', weights='floored'))
