@@ -75,7 +75,7 @@ ROWS: dict[str, Row | type[Method]] = {
     'Pernes & Cardoso',
   ),
   'moda_fm_floored': Row(
-    *('floored', 'dann', 'fixmatch', 'shared'),
+    *('softmax+floored', 'dann', 'fixmatch', 'shared'),
     'MODA-FM with weights of at least ε/M.',
   ),
   'moda_fm_relative': Row(
