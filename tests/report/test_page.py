@@ -130,7 +130,7 @@ def test_single_source_methods_need_no_labels_of_the_target(tmp_path, labelled):
 def test_other_methods_have_a_page(tmp_path, method):
   _, _, text = make_page(tmp_path, method=method)
   assert ('trained on target labels' in text) == (method == 'supervised')
-  assert ('Weight of the expert' in read_pictures(text)) == (method == 'moe')
+  assert ('Mixture loss' in read_pictures(text)) == (method == 'moe')
 
 
 @pytest.mark.slow
