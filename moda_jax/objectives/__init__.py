@@ -7,6 +7,7 @@ kind in a folder of its own; `named` has the compositions with a name.
 from collections.abc import Mapping
 from typing import Any
 
+from moda_jax.config import not_allowed
 from moda_jax.errors import UserError
 from moda_jax.objectives.alignment import ALIGNMENTS
 from moda_jax.objectives.composition import Composition, Parts, compose
@@ -67,4 +68,7 @@ def name_method(objective: Mapping[str, Any]) -> str:
 def given_parts(objective: Mapping[str, Any]) -> dict[str, str]:
   """Returns the parts that replace those of the method, by kind."""
   found = {kind: objective.get(kind, '') for kind in Parts._fields}
+  for kind, name in found.items():
+    if not isinstance(name, str):
+      raise not_allowed(f'config.objective.{kind}', name, 'of type str')
   return {kind: name for kind, name in found.items() if name}

@@ -224,3 +224,9 @@ def test_a_change_alone_is_of_the_methods_own_weights(method, weights, names):
 def test_equal_weights_of_a_method_cannot_be_floored():
   with pytest.raises(UserError, match="'uniform' has equal weights"):
     find_method(objective(method='fm', weights='floored'))
+
+
+def test_a_part_is_named_by_text():
+  given = {**objective(), 'weights': True}
+  with pytest.raises(UserError, match='weights = True is not allowed; .* str'):
+    find_method(given)
