@@ -228,5 +228,5 @@ def test_equal_weights_of_a_method_cannot_be_floored():
 
 def test_a_part_is_named_by_text():
   given = {**objective(), 'weights': True}
-  with pytest.raises(UserError, match='weights = True is not allowed; .* str'):
+  with pytest.raises(UserError, match=r'weights = True is not allowed; .* str'):
     find_method(given)
