@@ -311,8 +311,8 @@ def test_every_method_has_a_look_of_its_own():
   assert len(set(looks)) == len(looks)
 
 
-def make_line(setting, target, method, seed, accuracy):
-  config = get_config(f'{setting.config}:{target},method={method}')
+def make_line(setting, target, method, seed, accuracy, values=''):
+  config = get_config(f'{setting.config}:{target},method={method}{values}')
   return {
     'target': target,
     'method': method,
@@ -349,6 +349,43 @@ def test_ours_and_the_paper_s_are_side_by_side():
   latex = method_table.format_latex(table)
   assert r'MODA-FM & 81.0 $\pm$ 1.4 (80.9) & 83.0 (82.0) \\' in latex
   assert len(draw_table(table).axes) == 2
+
+
+@pytest.mark.parametrize(
+  ('value', 'is_compared'),
+  [
+    ('target_term=fixmatch+mcc', False),
+    ('weights=floored', False),
+    ('alignment=coral', False),
+    ('predictor=experts', False),
+    ('sam_rho=0.05', False),
+    ('mu_c=0.5', True),
+    ('epochs=3', True),
+  ],
+)
+def test_a_composition_has_no_figure_of_the_paper(value, is_compared):
+  setting = find_setting('reviews', 'paper')
+  line = make_line(setting, 'books', 'moda_fm', 0, 0.8, f',{value}')
+  table = method_table.make_table(setting, [line])
+  (row,) = table.rows
+  assert row.values
+  assert (table.published(row, 'books') is not None) == is_compared
+  for text in (
+    method_table.format_markdown(table),
+    method_table.format_latex(table),
+    ','.join(map(str, next(method_table._csv_rows(table)))),
+  ):
+    assert ('80.9' in text) == is_compared
+  (axes,) = draw_table(table).axes
+  drawn = [line for line in axes.lines if 80.9 in line.get_xdata()]
+  assert bool(drawn) == is_compared
+
+
+def test_learned_views_have_no_figure_of_the_paper():
+  setting = find_setting('digits', 'paper')
+  line = make_line(setting, 'mnistm', 'moda_fm', 0, 0.8, ',strong=learned')
+  table = method_table.make_table(setting, [line])
+  assert table.published(table.rows[0], 'mnistm') is None
 
 
 @pytest.mark.slow

@@ -49,6 +49,6 @@ def _draw_row(
     axes.errorbar(
       np.mean(ours), place, xerr=spread, fmt='o', color=look.color, capsize=2
     )
-  figure = table.published(row.method, target)
+  figure = table.published(row, target)
   if figure:
     axes.plot(figure[0], place, 'o', color=look.color, mfc='none')

@@ -2,7 +2,7 @@
 
 import json
 import pathlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +12,10 @@ from experiments.figures.published import published
 from experiments.runs.records import Line, find_values
 from experiments.runs.scales import Setting
 from moda_jax.files.atomic import write_whole
-from moda_jax.objectives import METHODS
+from moda_jax.objectives import METHODS, PARTS
+
+# Beside the learned strong view, what makes a method another than the paper's.
+_REPLACING = {*PARTS, 'sam_rho'}
 
 
 class Row(NamedTuple):
@@ -22,11 +25,14 @@ class Row(NamedTuple):
     method: its name.
     values: what differs from the setting, as text; empty for the setting's own.
     runs: the lines, by target.
+    is_named: whether it is the method of that name, hyperparameters aside, not
+      a composition of other parts.
   """
 
   method: str
   values: str
   runs: dict[str, list[Line]]
+  is_named: bool = True
 
   def accuracies(self, target: str) -> list[float]:
     """Returns the accuracies (%) on a target, one per seed."""
@@ -46,24 +52,27 @@ class Table(NamedTuple):
   targets: list[str]
   rows: list[Row]
 
-  def published(self, method: str, target: str) -> tuple[float, float] | None:
+  def published(self, row: Row, target: str) -> tuple[float, float] | None:
     """Returns the paper's mean and deviation (%), where they belong here."""
-    if not self.setting.has_published:
+    if not self.setting.has_published or not row.is_named:
       return None
-    return published(self.setting.experiment, method, target)
+    return published(self.setting.experiment, row.method, target)
 
 
 def make_table(setting: Setting, lines: Iterable[Line]) -> Table:
   """Sorts lines into rows and columns; of equal runs the last line counts."""
-  rows: dict[tuple[str, str], dict[str, dict[int, Line]]] = {}
+  rows: dict[tuple[str, str, bool], dict[str, dict[int, Line]]] = {}
   for line in lines:
-    values = format_values(find_values(line, setting))
-    targets = rows.setdefault((line['method'], values), {})
+    values = find_values(line, setting)
+    key = (line['method'], format_values(values), _is_named(values))
+    targets = rows.setdefault(key, {})
     targets.setdefault(line['target'], {})[line['seed']] = line
   order = list(METHODS)
   made = [
-    Row(method, values, {t: _by_seed(runs) for t, runs in targets.items()})
-    for (method, values), targets in sorted(
+    Row(
+      method, values, {t: _by_seed(runs) for t, runs in targets.items()}, named
+    )
+    for (method, values, named), targets in sorted(
       rows.items(), key=lambda item: (order.index(item[0][0]), item[0][1])
     )
   ]
@@ -71,6 +80,11 @@ def make_table(setting: Setting, lines: Iterable[Line]) -> Table:
   columns = [t for t in setting.targets if t in seen]
   columns += sorted(seen - set(columns))
   return Table(setting, columns, made)
+
+
+def _is_named(values: Mapping[str, Any]) -> bool:
+  """Says whether values leave a method the parts that its name stands for."""
+  return not _REPLACING & set(values) and values.get('strong') != 'learned'
 
 
 def _by_seed(runs: dict[int, Line]) -> list[Line]:
@@ -138,7 +152,7 @@ def _format_matrix(table: Table) -> str:
 
 
 def _cell(table: Table, row: Row, target: str) -> str:
-  figure = table.published(row.method, target)
+  figure = table.published(row, target)
   mean = figure[0] if figure else None
   return summarise(row.accuracies(target)) + _in_brackets(mean)
 
@@ -149,7 +163,7 @@ def _mean_cell(table: Table, row: Row) -> str:
   if not all(ours):
     return ''
   mean = np.mean([np.mean(values) for values in ours])
-  paper = [table.published(row.method, target) for target in table.targets]
+  paper = [table.published(row, target) for target in table.targets]
   known = [figure[0] for figure in paper if figure]
   theirs = float(np.mean(known)) if len(known) == len(paper) else None
   return f'{mean:.1f}{_in_brackets(theirs)}'
@@ -165,7 +179,7 @@ def _format_target(table: Table, target: str) -> str:
     runs = row.runs.get(target, [])
     if not runs:
       continue
-    figure = table.published(row.method, target)
+    figure = table.published(row, target)
     cells = [
       _label(row),
       summarise(row.accuracies(target)),
@@ -219,7 +233,7 @@ def _csv_rows(table: Table) -> Iterable[list[object]]:
   for row in table.rows:
     for target in table.targets:
       ours = row.accuracies(target)
-      paper = table.published(row.method, target) or ('', '')
+      paper = table.published(row, target) or ('', '')
       if ours:
         spread = round(np.std(ours, ddof=1), 3) if len(ours) > 1 else ''
         start = [setting.experiment, setting.scale, target, row.method]
