@@ -152,13 +152,14 @@ def make_results():
     'rates': {roofline.PRODUCT: {'best': 1e9}, roofline.TRIAD: {'best': 1e9}},
     'roofline': share,
   }
-  parts = {'digits': {'quick': True, 'found': case}}
-  return {'machine': machine.describe_machine(), 'parts': parts}
+  here = machine.describe_machine()
+  return {'parts': {'digits': {'quick': True, 'machine': here, 'found': case}}}
 
 
 def test_the_report_has_ratio_and_share(tmp_path):
   text = report.format_report(make_results())
   assert '| digits | 200.0 (100.0–300.0) | 2.50 (2.00–3.00) × | 50 % |' in text
+  assert text.count('## On ') == 1
   assert 'gradients to 2.0e-05 (largest: `beta`)' in text
   plot.write_plot(
     tmp_path / 'plot.png',
@@ -166,6 +167,17 @@ def test_the_report_has_ratio_and_share(tmp_path):
   )
   with Image.open(tmp_path / 'plot.png') as image:
     assert image.width > 1000
+
+
+def test_parts_of_two_machines_say_so():
+  results = make_results()
+  other = results['parts']['digits'] | {
+    'machine': machine.describe_machine() | {'cpu': 'Another'}
+  }
+  results['parts']['digits_quarter'] = other
+  text = report.format_report(results)
+  assert text.count('## On ') == 2
+  assert '## On Another' in text
 
 
 @pytest.mark.parametrize(

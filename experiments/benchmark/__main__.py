@@ -57,15 +57,15 @@ def main() -> None:
   chosen = _choose(PARTS)
   stem = pathlib.Path(_OUTPUT.value)
   results = _read(stem) if _PARTS.value else {}
-  results |= {'machine': machine.describe_machine()}
   results.setdefault('parts', {})
   for name in chosen:
     print(f'measuring {name} …', flush=True)
-    start = time.perf_counter()
+    start, here = time.perf_counter(), machine.describe_machine()
     with tempfile.TemporaryDirectory() as folder:
       options = Options(_QUICK.value, _TORCH.value, pathlib.Path(folder))
       found = PARTS[name].measure(options)
     results['parts'][name] = {
+      'machine': here,
       'quick': _QUICK.value,
       'seconds': time.perf_counter() - start,
       'found': found,

@@ -18,16 +18,24 @@ sizes of the experiments.
 
 
 def format_report(results: dict[str, Any]) -> str:
-  """Returns the whole page: machine, overview, every part."""
+  """Returns the whole page: overview, every part with its machine."""
   quick = any(part['quick'] for part in results['parts'].values())
   parts = {name: part['found'] for name, part in results['parts'].items()}
   lines = [_HEAD.format(flags=' --quick' if quick else '')]
-  lines += machine.format_machine(results['machine'])
   lines += _format_overview(parts)
+  shown = ''
   for name, part in PARTS.items():
     if name in parts:
+      where = results['parts'][name]['machine']
+      if _name_machine(where) != shown:
+        shown = _name_machine(where)
+        lines += [f'## On {shown}', '', *machine.format_machine(where)]
       lines += part.describe(parts[name])
   return '\n'.join(lines).rstrip() + '\n'
+
+
+def _name_machine(where: dict[str, Any]) -> str:
+  return f'{where["cpu"]}, {where["cores"]} cores'
 
 
 def _format_overview(parts: dict[str, Any]) -> list[str]:
