@@ -10,7 +10,9 @@ prediction of all (EnsV, Hu et al. 2024). Runs whose mean prediction has
 collapsed onto few classes are refused. Agreement chooses by default: its
 authors find that it never takes the worst of many, and no method is trained for
 it, as several are for low entropy, which chooses between two runs.
-source_accuracy and weighted_accuracy are there for runs with holdout above 0.
+source_accuracy, weighted_accuracy and dev_risk (DEV, You et al. 2019) are there
+for runs with holdout above 0. mixval (MixVal, Hu et al. 2023) is predicted for
+mixtures of two examples, up to 2,000 more.
 
 Where the labels of the target are known, the accuracy is shown as the oracle.
 It chooses nothing.

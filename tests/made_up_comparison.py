@@ -27,7 +27,9 @@ def make_run(name, sharpness, seed=0, count=32, **values):
   known = np.eye(CLASSES)[np.arange(30) % CLASSES] * 0.7 + 0.1
   made = {
     'scores': {
-      n: c.measure(Observed(p)) for n, c in CRITERIA.items() if not c.needs_held
+      n: c.measure(Observed(p))
+      for n, c in CRITERIA.items()
+      if c.can_measure(Observed(p))
     },
     'judged': p,
     'known': (known, np.arange(30) % CLASSES),

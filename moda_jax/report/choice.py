@@ -18,6 +18,11 @@ CRITERIA_IN_WORDS = {
   'source_accuracy': 'accuracy on source examples kept out of training',
   'weighted_accuracy': 'the same, where examples like those of the target '
   'count more',
+  'dev_risk': 'the share of wrong answers on the same, weighted alike and '
+  'corrected by how the weights vary (DEV)',
+  'class_ami': 'whether the classes are those that features lie in clusters by',
+  'mixval': 'how often a mixture of two examples is given the class of the '
+  'larger part',
 }
 
 _SMALL = 0.05  # share of answers, of which little depends

@@ -26,10 +26,10 @@ def source_accuracy(held: Held) -> float:
   return float(_find_right(held).mean())
 
 
-def weighted_accuracy(held: Held, target: np.ndarray) -> float:
+def weighted_accuracy(held: Held, weights: np.ndarray) -> float:
   """Returns the accuracy on held-out examples that look like the target's.
 
-  Σ_i w_i [argmax_c p_ic = y_i] / Σ_i w_i with `importance_weights`; higher is
+  Σ_i w_i [argmax_c p_ic = y_i] / Σ_i w_i with `importance_weights` w; higher is
   better. Sugiyama et al., Covariate shift adaptation by importance weighted
   cross validation, JMLR 2007; by a classifier of features as in You et al.,
   Towards accurate model selection in deep unsupervised domain adaptation, ICML
@@ -37,16 +37,45 @@ def weighted_accuracy(held: Held, target: np.ndarray) -> float:
   0..1.
 
   Args:
-    held: the examples.
-    target: features of target examples, `[N, F]`.
+    held: the examples; their features are not read.
+    weights: w, `[n]`.
   """
   right = _find_right(held)
-  weights = importance_weights(held.features, target)
-  if len(weights) != len(right):
-    raise ValueError(
-      f'{len(weights)} rows of features for {len(right)} predictions.'
-    )
+  _check_weights(weights, len(right))
   return float(weights @ right / weights.sum())
+
+
+def validation_risk(held: Held, weights: np.ndarray) -> float:
+  """Returns the weighted risk, corrected by how the weights vary.
+
+  mean(wL) + η mean(w) − η, where L_i = [argmax_c p_ic ≠ y_i], w are the
+  `importance_weights` and η = −Cov(wL, w) / Var(w); lower is better. Deep
+  embedded validation (DEV), You et al., Towards accurate model selection in
+  deep unsupervised domain adaptation, ICML 2019: as the mean of w is 1 in
+  expectation, it is a control variate, by which the estimate varies less. It
+  can lie below 0. The paper fits the classifier behind w to sources that were
+  trained on; here it is fitted to the ones held out, which w belongs to.
+
+  Args:
+    held: the examples; their features are not read.
+    weights: w, `[n]`.
+  """
+  wrong = ~_find_right(held)
+  _check_weights(weights, len(wrong))
+  weighted = weights * wrong
+  variance = weights.var()
+  if not variance:  # all are alike, and nothing is to be corrected
+    return float(weighted.mean())
+  deviations = weights - weights.mean()
+  eta = -(weighted * deviations).mean() / variance
+  return float(weighted.mean() + eta * weights.mean() - eta)
+
+
+def _check_weights(weights: np.ndarray, count: int) -> None:
+  if np.shape(weights) != (count,):
+    raise ValueError(
+      f'weights of shape {np.shape(weights)} for {count} predictions.'
+    )
 
 
 def importance_weights(

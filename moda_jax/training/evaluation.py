@@ -213,18 +213,26 @@ def _make_predict_fn(method: Method) -> Callable[..., jax.Array]:
 def _make_look_fn(
   method: Method,
 ) -> Callable[..., tuple[jax.Array, jax.Array]]:
-  predict = _make_predict_fn(method)
+  predict, extract = _make_predict_fn(method), make_extract_fn(method)
 
   def look(state: TrainState, inputs: jax.Array) -> tuple[jax.Array, jax.Array]:
+    return predict(state, inputs), _gather(extract(state, inputs), method)
+
+  return look
+
+
+def make_extract_fn(method: Method) -> Callable[..., jax.Array]:
+  """Returns a function from state and inputs `[B, …]` to features `[B, F]`."""
+
+  def extract(state: TrainState, inputs: jax.Array) -> jax.Array:
     z = method.extract(
       state.predicting_params, state.method_state, as_float(inputs)
     )
     flat = z.reshape(len(z), -1)
     flat = flat if flat.shape[1] <= _FLAT else pooled(z)
-    flat = flat.astype(jnp.float32)  # NumPy has no narrower type of all kinds
-    return predict(state, inputs), _gather(flat, method)
+    return flat.astype(jnp.float32)  # NumPy has no narrower type of all kinds
 
-  return look
+  return extract
 
 
 def _gather(rows: jax.Array, method: Method) -> jax.Array:

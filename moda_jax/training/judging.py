@@ -1,5 +1,6 @@
 """What criteria without target labels say of a model, as metrics."""
 
+import contextlib
 import logging
 
 import numpy as np
@@ -7,7 +8,7 @@ import numpy as np
 from moda_jax.data import seeds
 from moda_jax.data.domains import Domain
 from moda_jax.selection import certainty
-from moda_jax.selection.criteria import CRITERIA, Criterion
+from moda_jax.selection.criteria import CRITERIA, Criterion, weigh
 from moda_jax.selection.observed import Observed
 
 _log = logging.getLogger(__name__)
@@ -35,8 +36,11 @@ def judge(seen: Observed) -> dict[str, float]:
   is refused that has collapsed onto few of them.
   """
   found = {}
+  # Where weighing fails, so do the criteria that need weights.
+  with contextlib.suppress(ValueError):
+    seen = weigh(seen)
   for name, criterion in CRITERIA.items():
-    if criterion.needs_held and seen.held is None:
+    if not criterion.can_measure(seen):
       continue
     value = _measure(name, criterion, seen)
     if value is not None:

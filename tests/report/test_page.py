@@ -381,7 +381,7 @@ def test_criteria_are_shown_beside_the_oracle(trained):
   for name in ('entropy', 'information', 'nuclear_norm', 'density'):
     assert f'{name}, ' in section
   assert 'oracle: accuracy, by target labels' in section
-  assert 'source_accuracy and weighted_accuracy need holdout above 0' in section
+  assert 'dev_risk and class_ami need holdout above 0' in section
 
 
 def test_without_labels_criteria_are_shown_without_an_oracle(tmp_path):

@@ -77,10 +77,83 @@ def importance_weights(source, target, ridge=1e-3):
   return weights
 
 
+def control_variate(weights, losses):
+  """Takes variance and covariance of samples, with one fewer below."""
+  count = len(weights)
+  products = [w * x for w, x in zip(weights, losses, strict=True)]
+  mean_w, mean_p = sum(weights) / count, sum(products) / count
+  covariance = sum(
+    (p - mean_p) * (w - mean_w) for p, w in zip(products, weights, strict=True)
+  ) / (count - 1)
+  variance = sum((w - mean_w) ** 2 for w in weights) / (count - 1)
+  eta = -covariance / variance
+  return mean_p + eta * mean_w - eta
+
+
+def dev_risk(held, target):
+  weights = importance_weights(held.features, target)
+  pairs = zip(held.probabilities, held.labels, strict=True)
+  return control_variate(weights, [float(best(p) != y) for p, y in pairs])
+
+
+def best(p):
+  return max(range(len(p)), key=lambda c: p[c])
+
+
+def k_means(rows, groups):
+  while True:
+    centers = {
+      g: mean([x for x, own in zip(rows, groups, strict=True) if own == g])
+      for g in sorted(set(groups))
+    }
+    nearest = [
+      min(centers, key=lambda g: math.dist(x, centers[g])) for x in rows
+    ]
+    if nearest == groups:
+      return groups
+    groups = nearest
+
+
+def adjusted_information(u, v):
+  """Counts the ways to draw members with whole numbers."""
+  total = len(u)
+  of_u = [list(u).count(g) for g in sorted(set(u))]
+  of_v = [list(v).count(g) for g in sorted(set(v))]
+  if 1 in (len(of_u), len(of_v)):
+    return 0.0
+  found = expected = 0.0
+  for g in set(u):
+    for h in set(v):
+      a, b = list(u).count(g), list(v).count(h)
+      n = sum(x == g and y == h for x, y in zip(u, v, strict=True))
+      if n:
+        found += n / total * math.log(total * n / (a * b))
+  for a in of_u:
+    for b in of_v:
+      for n in range(max(1, a + b - total), min(a, b) + 1):
+        ways = math.comb(b, n) * math.comb(total - b, a - n)
+        p = ways / math.comb(total, a)
+        expected += p * n / total * math.log(total * n / (a * b))
+  entropies = [entropy([n / total for n in sizes]) for sizes in (of_u, of_v)]
+  return (found - expected) / (sum(entropies) / 2 - expected)
+
+
+def class_ami(rows, features):
+  classes = [best(p) for p in rows]
+  return adjusted_information(classes, k_means(list(features), classes))
+
+
+def mixval(mixed):
+  right = {True: [], False: []}
+  for p, label, other in zip(*mixed, strict=True):
+    right[bool(label == other)].append(best(p) == label)
+  return sum(sum(kind) / len(kind) for kind in right.values()) / 2
+
+
 def weighted_accuracy(held, target):
   weights = importance_weights(held.features, target)
   pairs = zip(held.probabilities, held.labels, strict=True)
-  right = [max(range(len(p)), key=lambda c: p[c]) == y for p, y in pairs]
+  right = [best(p) == y for p, y in pairs]
   counted = sum(w for w, r in zip(weights, right, strict=True) if r)
   return counted / sum(weights)
 

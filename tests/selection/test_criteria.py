@@ -7,9 +7,15 @@ import looped_criteria as twins
 import numpy as np
 import pytest
 
-from moda_jax.selection import certainty, density, sources
-from moda_jax.selection.criteria import CRITERIA
-from moda_jax.selection.observed import Held, Observed
+from moda_jax.selection import (
+  certainty,
+  clusters,
+  density,
+  mixtures,
+  sources,
+)
+from moda_jax.selection.criteria import CRITERIA, weigh
+from moda_jax.selection.observed import Held, Mixed, Observed
 
 CLASSES, FEATURES = 4, 3
 
@@ -29,6 +35,11 @@ def make_observed(seed=0, count=30, held=20):
       rng.integers(0, CLASSES, held),
       rng.normal(size=(held, FEATURES)),
     ),
+    Mixed(
+      make_probabilities(held, seed + 2),
+      rng.integers(0, CLASSES, held),
+      rng.integers(0, CLASSES, held),
+    ),
   )
 
 
@@ -47,9 +58,12 @@ TWINS = {
   'weighted_accuracy': lambda seen: twins.weighted_accuracy(
     seen.held, seen.features
   ),
+  'dev_risk': lambda seen: twins.dev_risk(seen.held, seen.features),
+  'class_ami': lambda seen: twins.class_ami(seen.probabilities, seen.features),
+  'mixval': lambda seen: twins.mixval(seen.mixed),
 }
 # Where a solver stops, not rounding alone.
-TOLERANCE = {'weighted_accuracy': 1e-5, 'nuclear_norm': 1e-7}
+TOLERANCE = {'weighted_accuracy': 1e-5, 'dev_risk': 1e-4, 'nuclear_norm': 1e-7}
 
 
 @pytest.mark.parametrize('seed', range(3))
@@ -68,7 +82,10 @@ def test_the_order_of_examples_does_not_matter(name):
   rng = np.random.default_rng(5)
   order, other = rng.permutation(30), rng.permutation(20)
   held = Held(*(x[other] for x in seen.held))
-  shuffled = Observed(seen.probabilities[order], seen.features[order], held)
+  mixed = Mixed(*(x[other] for x in seen.mixed))
+  shuffled = Observed(
+    seen.probabilities[order], seen.features[order], held, mixed
+  )
   measure = CRITERIA[name].measure
   rtol = TOLERANCE.get(name, 1e-11)
   np.testing.assert_allclose(measure(shuffled), measure(seen), rtol=rtol)
@@ -77,15 +94,31 @@ def test_the_order_of_examples_does_not_matter(name):
 @pytest.mark.parametrize('name', CRITERIA)
 def test_what_a_criterion_needs_is_asked_for(name):
   criterion, seen = CRITERIA[name], make_observed()
-  bare = Observed(seen.probabilities)
-  if criterion.needs_held:
-    with pytest.raises(ValueError, match='kept out of training are needed'):
-      criterion.measure(bare)
-  else:
-    assert criterion.measure(bare) == criterion.measure(seen)
-  if criterion.needs_features:
-    with pytest.raises(ValueError, match='features of the target are needed'):
-      criterion.measure(seen._replace(features=None))
+  needed = {
+    'held': (criterion.needs_held, 'kept out of training are needed'),
+    'features': (criterion.needs_features, 'features of the target are needed'),
+    'mixed': (criterion.needs_mixed, 'mixtures of target examples are needed'),
+  }
+  for field, (is_needed, message) in needed.items():
+    without = seen._replace(**{field: None})
+    assert criterion.can_measure(without) == (not is_needed)
+    if is_needed:
+      with pytest.raises(ValueError, match=message):
+        criterion.measure(without)
+    else:
+      assert criterion.measure(without) == criterion.measure(seen)
+
+
+@pytest.mark.parametrize('name', CRITERIA)
+def test_weights_that_are_given_are_not_computed_again(name, monkeypatch):
+  seen = make_observed()
+  weighed = weigh(seen)
+  expected = CRITERIA[name].measure(seen)
+  monkeypatch.setattr(sources, 'importance_weights', None)
+  assert CRITERIA[name].measure(weighed) == expected
+  assert weigh(weighed) is weighed
+  bare = seen._replace(held=None)
+  assert weigh(bare) is bare
 
 
 def test_certain_and_balanced_predictions_are_the_best():
@@ -177,8 +210,107 @@ def test_weighting_counts_what_looks_like_the_target():
   probabilities = np.eye(2)[(features[:, 0] < 0).astype(int)]
   held = Held(probabilities, labels, features)
   assert sources.source_accuracy(held) == 0.5
-  assert sources.weighted_accuracy(held, features[20:]) > 0.8
-  assert sources.weighted_accuracy(held, features[:20]) < 0.2
+  for right, target in ((1, features[20:]), (0, features[:20])):
+    weights = sources.importance_weights(features, target)
+    accuracy = sources.weighted_accuracy(held, weights)
+    assert abs(accuracy - right) < 0.2
+    assert abs(sources.validation_risk(held, weights) - (1 - right)) < 0.2
+
+
+def test_the_control_variate_varies_less_about_the_same_mean():
+  rng = np.random.default_rng(0)
+  plain, corrected = [], []
+  for _ in range(300):
+    weights = rng.exponential(size=200)  # of mean 1
+    wrong = rng.random(200) < 0.9
+    held = Held(np.eye(2)[wrong.astype(int)], np.zeros(200, int), None)
+    plain.append((weights * wrong).mean())
+    corrected.append(sources.validation_risk(held, weights))
+  assert abs(np.mean(corrected) - 0.9) < 0.01
+  assert np.std(corrected) < 0.6 * np.std(plain)
+
+
+def test_equal_weights_give_the_plain_risk():
+  held = Held(np.eye(2)[[0, 1, 1, 1]], np.zeros(4, int), None)
+  assert sources.validation_risk(held, np.ones(4)) == 0.75
+
+
+def test_classes_that_are_the_clusters_are_the_best():
+  rng = np.random.default_rng(0)
+  truth = np.repeat(np.arange(CLASSES), 10)
+  x = 5 * np.eye(CLASSES)[truth] + 0.1 * rng.normal(size=(40, CLASSES))
+  np.testing.assert_allclose(clusters.class_ami(np.eye(CLASSES)[truth], x), 1)
+  halves = np.eye(CLASSES)[truth // 2]  # of two clusters each
+  assert 0.9 < clusters.class_ami(halves, x) <= 1
+  drawn = np.eye(CLASSES)[rng.permutation(truth)]
+  assert clusters.class_ami(drawn, rng.normal(size=(40, 2))) < 0.9
+  one = np.eye(CLASSES)[0 * truth]
+  assert clusters.class_ami(one, x) == 0
+
+
+def test_chance_gives_no_information_on_average():
+  rng = np.random.default_rng(0)
+  found = [
+    clusters.adjusted_information(*rng.integers(0, 7, (2, 60)))
+    for _ in range(200)
+  ]
+  assert abs(np.mean(found)) < 0.01
+  every = np.arange(9)
+  assert clusters.adjusted_information(every, every) == 0
+
+
+@pytest.mark.parametrize('seed', range(5))
+def test_adjusted_information_is_that_of_scikit_learn(seed):
+  metrics = pytest.importorskip('sklearn.metrics')
+  rng = np.random.default_rng(seed)
+  u = rng.integers(0, 6, 300)
+  v = np.where(rng.random(300) < 0.5, u, rng.integers(0, 9, 300))
+  np.testing.assert_allclose(
+    clusters.adjusted_information(u, v),
+    metrics.adjusted_mutual_info_score(u, v),
+    rtol=1e-9,
+  )
+
+
+@pytest.mark.parametrize('most', [4, 1000])
+def test_pairs_are_of_one_class_and_of_two(most):
+  classes = np.random.default_rng(0).integers(0, 5, 40)
+  classes[7] = 9  # alone in its class
+  first, second = mixtures.draw_pairs(classes, most)
+  same = classes[first] == classes[second]
+  for kind in (same, ~same):
+    assert len(set(first[kind])) == kind.sum() <= most
+    assert len(set(second[kind])) == kind.sum()
+  assert (first != second).all()
+  # The last one of each of five classes and the one of the sixth have none.
+  assert same.sum() == min(most, 40 - 6)
+  assert (~same).sum() == most or most > (~same).sum() > 20
+  again = mixtures.draw_pairs(classes, most)
+  np.testing.assert_array_equal(np.stack(again), np.stack([first, second]))
+
+
+def test_pairs_of_a_single_class_are_of_one_kind():
+  first, second = mixtures.draw_pairs(np.zeros(6, int))
+  assert len(first) == 6
+  assert (first != second).all()
+  assert not len(mixtures.draw_pairs(np.zeros(1, int)).first)
+
+
+def test_mixtures_keep_their_type():
+  a, b = np.array([[0, 100, 255]]), np.array([[255, 50, 255]])
+  found = mixtures.mix(a.astype(np.uint8), b.astype(np.uint8))
+  assert found.dtype == np.uint8
+  np.testing.assert_array_equal(found, [[115, 78, 255]])
+  rows = mixtures.mix(a.astype(np.float32), b.astype(np.float32))
+  assert rows.dtype == np.float32
+  np.testing.assert_allclose(rows, 0.55 * a + 0.45 * b, rtol=1e-6)
+
+
+def test_a_model_that_follows_the_larger_part_is_the_best():
+  labels, others = np.array([0, 1, 2, 3]), np.array([0, 1, 0, 1])
+  assert mixtures.mixture_accuracy(Mixed(np.eye(4), labels, others)) == 1
+  swapped = Mixed(np.eye(4)[others], labels, others)
+  assert mixtures.mixture_accuracy(swapped) == 0.5
 
 
 GOOD = make_probabilities()
@@ -243,15 +375,26 @@ def test_bad_rows_are_refused(measure, kind):
     (lambda: accuracy_of(np.full(30, -1)), r'within 0\.\.3'),
     (
       lambda: sources.weighted_accuracy(
-        Held(GOOD, np.zeros(30, int), GOOD[:9]), GOOD
+        Held(GOOD, np.zeros(30, int), GOOD), np.ones(9)
       ),
-      '9 rows of features for 30 predictions',
+      r'weights of shape \(9,\) for 30 predictions',
     ),
+    (lambda: clusters.class_ami(GOOD, GOOD[:9]), '9 rows of features for 30'),
+    (
+      lambda: mix_labels(np.ones(30, int), np.ones(30, int)),
+      'of examples with',
+    ),
+    (lambda: mix_labels(np.ones(30, int), np.zeros(30, int)), 'same predicted'),
+    (lambda: mix_labels(np.ones(9, int), np.zeros(9, int)), 'one whole number'),
   ],
 )
 def test_other_bad_input_is_refused(call, message):
   with pytest.raises(ValueError, match=message):
     call()
+
+
+def mix_labels(labels, others):
+  return mixtures.mixture_accuracy(Mixed(GOOD, labels, others))
 
 
 def accuracy_of(labels):

@@ -7,21 +7,17 @@ import pytest
 import tiny
 from comparison import logged
 
-from moda_jax.selection.criteria import CRITERIA
+from moda_jax.selection.criteria import LOGGED, needs_holdout
 from moda_jax.training import devices as devices_lib
 from moda_jax.training import judging, several_seeds
 from moda_jax.training.evaluation import Evaluator
 from moda_jax.training.experiment import Experiment
 from moda_jax.training.train_step import as_float
 
-ALL = {*(f'selection/{name}' for name in CRITERIA)} | {
+ALL = {*(f'selection/{name}' for name in LOGGED)} | {
   'selection/effective_classes'
 }
-FREE = {
-  name
-  for name in ALL
-  if name not in ('selection/source_accuracy', 'selection/weighted_accuracy')
-}
+FREE = ALL - {f'selection/{name}' for name in LOGGED if needs_holdout(name)}
 
 
 def make_state(experiment, seed=0):
@@ -73,6 +69,8 @@ def test_criteria_are_those_of_the_predictions(held):
     'density': twins.density(predicted),
     'source_accuracy': right.mean(),
     'weighted_accuracy': np.dot(weights, right) / np.sum(weights),
+    'dev_risk': twins.control_variate(weights, [float(not r) for r in right]),
+    'class_ami': twins.class_ami(predicted, features),
     'effective_classes': np.exp(twins.entropy(twins.mean(predicted))),
   }
   for name, value in expected.items():
@@ -86,7 +84,8 @@ def test_eight_devices_say_what_one_says(held):
   assert set(found) == ALL
   for name, value in held[2].items():
     # Where a solver stops, not rounding alone.
-    rtol = 1e-4 if name == 'selection/weighted_accuracy' else 1e-6
+    weighted = name in ('selection/weighted_accuracy', 'selection/dev_risk')
+    rtol = 1e-4 if weighted else 1e-6
     np.testing.assert_allclose(found[name], value, rtol=rtol, err_msg=name)
 
 
