@@ -103,6 +103,7 @@ def main() -> None:
       range(_SEEDS.value),
       pathlib.Path(_WORKDIR.value),
       [*epochs, *_SET.value],
+      _SOURCES.value,
     )
     train_missing(requests, path, find_slots(_JOBS.value))
   render(setting, path)
@@ -117,6 +118,9 @@ if __name__ == '__main__':
     'methods', [], "methods; the paper's and source_only by default"
   )
   _TARGETS = flags.DEFINE_list('targets', [], "targets; the paper's by default")
+  _SOURCES = flags.DEFINE_list(
+    'sources', [], 'domains to learn from; all but the target by default'
+  )
   _SEEDS = flags.DEFINE_integer(
     'seeds', 1, 'runs per method and target, from seed 0', lower_bound=1
   )

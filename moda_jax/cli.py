@@ -11,6 +11,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from typing import NoReturn
 
 import absl.logging
 from absl import app, flags
@@ -66,16 +67,26 @@ def end_by_message(main: Callable[[], object]) -> None:
     sys.stderr.close()
     sys.exit(1)
   except _SigTerm:
-    print('terminated', file=sys.stderr)
-    sys.exit(Terminated.status)
+    _leave('terminated', Terminated.status)
   except KeyboardInterrupt:  # before or after training, which handles its own
-    print('interrupted', file=sys.stderr)
-    sys.exit(Interrupted.status)
+    _leave('interrupted', Interrupted.status)
   except OSError as error:
     if error.errno not in _NO_ROOM:
       raise
     print(f'Nothing can be written: {error}.', file=sys.stderr)
     sys.exit(UserError.status)
+
+
+def _leave(message: str, status: int) -> NoReturn:
+  """Ends the process without its libraries' own ends.
+
+  Threads that were stopped in the midst of work crash there, which would take
+  the place of the status.
+  """
+  print(message, file=sys.stderr)
+  sys.stdout.flush()
+  sys.stderr.flush()
+  os._exit(status)
 
 
 class _SigTerm(KeyboardInterrupt):

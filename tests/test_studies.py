@@ -10,7 +10,14 @@ from absl import flags
 from made_up_runs import write_run
 
 import moda_jax
-from experiments import bound, label_shift, sensitivity, source_weights, views
+from experiments import (
+  bound,
+  label_shift,
+  remedies,
+  sensitivity,
+  source_weights,
+  views,
+)
 from experiments.figures import curves, published, style
 from experiments.runs import command, records, runner
 from experiments.runs.scales import find_setting
@@ -163,6 +170,38 @@ def test_a_study_trains_records_and_draws(study_flags, tmp_path, monkeypatch):
   assert seen == [(TINY, 1, 'sensitivity_digits_tiny')] * 2
   with pytest.raises(UserError, match='has no runs to show yet'):
     command.run_study('other', requests, draw)
+
+
+def test_remedies_are_chosen_on_held_out_sources(study_flags, tmp_path):
+  plans = remedies.make_plans('mnistm', 1)
+  assert [plan.remedy for plan in plans] == list(remedies.REMEDIES)
+  lines = []
+  for number, plan in enumerate(plans[:2]):
+    assert sorted(r.target for r in plan.held_out) == ['mnist', 'synth', 'uci']
+    for request in plan.held_out:
+      assert 'mnistm' not in request.config().data.sources
+      assert request.target not in request.config().data.sources
+    for request in (*plan.held_out, *plan.real):
+      alpha = dict.fromkeys(request.config().data.sources, 0.0)
+      alpha[next(iter(alpha))] = 1.0
+      accuracy = 0.9 if request.target == 'mnistm' else 0.5 + 0.1 * number
+      weights = {f'alpha/{name}': value for name, value in alpha.items()}
+      write_run(request.folder, request.config(), accuracy, **weights)
+      lines += records.describe_run(request.folder, TINY)
+  # One held-out run of the third remedy does not make a row of it.
+  request = plans[2].held_out[0]
+  write_run(request.folder, request.config())
+  lines += records.describe_run(request.folder, TINY)
+  rows = remedies.find_rows(plans, lines)
+  assert [row.mean for row in rows] == pytest.approx([50, 60])
+  assert [row.target for row in rows] == pytest.approx([90, 90])
+  assert rows[0].effective == pytest.approx(1 / 2)  # one of two sources
+  assert list(rows[0].alpha.values()) == [1, 0, 0]
+  files = remedies.draw(plans, 'mnistm', TINY, lines, tmp_path / 'drawn')
+  assert [f.suffix for f in files] == ['.md', '.csv', '.png', '.pdf']
+  assert '| 60.0 | 0.50 | 90.0 |' in files[0].read_text()
+  with pytest.raises(UserError, match='No remedy has all its runs'):
+    remedies.draw(plans, 'mnistm', TINY, lines[-1:], tmp_path / 'drawn')
 
 
 def make_domains():

@@ -317,6 +317,7 @@ def make_line(setting, target, method, seed, accuracy, values=''):
     'target': target,
     'method': method,
     'seed': seed,
+    'sources': list(config.data.sources),
     'accuracy': accuracy,
     'seconds': None,
     'train_seconds': 90.0,

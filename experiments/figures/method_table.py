@@ -14,8 +14,8 @@ from experiments.runs.scales import Setting
 from moda_jax.files.atomic import write_whole
 from moda_jax.objectives import METHODS, PARTS
 
-# Beside the learned strong view, what makes a method another than the paper's.
-_REPLACING = {*PARTS, 'sam_rho'}
+# Beside the learned strong view, what makes a run another than the paper's.
+_REPLACING = {*PARTS, 'sam_rho', 'sources'}
 
 
 class Row(NamedTuple):

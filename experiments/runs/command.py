@@ -57,6 +57,8 @@ def request_runs(
   methods: Sequence[str],
   values: Sequence[str] = (),
   targets: Sequence[str] = (),
+  sources: Sequence[str] = (),
+  epochs: int = 0,
 ) -> list[Request]:
   """Returns runs at the flags' targets, seeds and values.
 
@@ -64,19 +66,23 @@ def request_runs(
     methods: names in `METHODS`.
     values: further `key=value` pairs.
     targets: instead of those of the flags.
+    sources: the domains to learn from; all but the target where empty.
+    epochs: instead of the flag's.
   """
   given: Any = flags.FLAGS
   setting = current_setting()
-  epochs = [f'epochs={given.epochs}'] if given.epochs else []
+  epochs = epochs or given.epochs
+  length = [f'epochs={epochs}'] if epochs else []
   if setting.scale == 'tiny':
-    epochs = []  # six steps, whatever the study's length
+    length = []  # six steps, whatever the study's length
   return make_requests(
     setting,
     targets or given.targets or setting.targets,
     methods,
     range(given.seeds),
     pathlib.Path(given.workdir),
-    [*epochs, *given.set, *values],
+    [*length, *given.set, *values],
+    sources,
   )
 
 

@@ -49,6 +49,7 @@ _NOT_COMPARED = (
   'run.keep_checkpoints',
 )
 _LENGTH = {'run.steps', 'run.epochs'}
+_IDENTITY = ('target', 'method', 'seed', 'sources')
 _ROOT = pathlib.Path(__file__).parents[2]
 
 
@@ -228,7 +229,13 @@ def _defaults() -> dict[str, Any]:
 def find_values(line: Line, setting: Setting) -> dict[str, Any]:
   """Returns how a run's config differs from its setting, by short name."""
   differing = _differing(line, setting)
-  return {k.rpartition('.')[2]: v for k, v in sorted(differing.items())}
+  values = {k.rpartition('.')[2]: v for k, v in sorted(differing.items())}
+  base = _setting_config(
+    setting.experiment, setting.scale, line['target'], line['method']
+  )
+  if list(line['sources']) != list(base['data.sources']):
+    values['sources'] = '+'.join(line['sources'])
+  return values
 
 
 def _differing(line: Line, setting: Setting) -> dict[str, Any]:
@@ -260,23 +267,32 @@ def make_title(setting: Setting, lines: Iterable[Line]) -> str:
 
 def has_run(lines: Iterable[Line], request: Request) -> bool:
   """Returns whether a run of the same config is among the lines."""
+  return find_run(lines, request) is not None
+
+
+def find_run(lines: Iterable[Line], request: Request) -> Line | None:
+  """Returns the line of a run of the request's config, if there is one."""
+  config = request.config()
   wanted = {
     'target': request.target,
     'method': request.method,
     'seed': request.seed,
-    'config': flat_config(request.config()),
+    'sources': list(config.data.sources),
+    'config': flat_config(config),
   }
-  return has_line(lines, wanted)
+  return next((line for line in lines if _is_same(line, wanted)), None)
 
 
 def has_line(lines: Iterable[Line], wanted: Line) -> bool:
   """Returns whether a line of the same run is among the lines."""
-  config = wanted['config']
-  return any(
-    all(line[key] == wanted[key] for key in ('target', 'method', 'seed'))
-    and not find_differences(line['config'], config)
-    and not find_differences(config, line['config'])
-    for line in lines
+  return any(_is_same(line, wanted) for line in lines)
+
+
+def _is_same(line: Line, wanted: Line) -> bool:
+  return (
+    all(line[key] == wanted[key] for key in _IDENTITY)
+    and not find_differences(line['config'], wanted['config'])
+    and not find_differences(wanted['config'], line['config'])
   )
 
 

@@ -24,6 +24,7 @@ class Request(NamedTuple):
     seed: of every random draw.
     argument: the config's name and argument, as `--config=` takes them.
     folder: where the run is or will be.
+    sources: the domains to learn from; all but the target where empty.
   """
 
   setting: Setting
@@ -32,6 +33,7 @@ class Request(NamedTuple):
   seed: int
   argument: str
   folder: pathlib.Path
+  sources: tuple[str, ...] = ()
 
   @property
   def name(self) -> str:
@@ -44,13 +46,16 @@ class Request(NamedTuple):
       f'--config.data.datasets.{name}={origin}'
       for name, origin in self.setting.datasets.items()
     ]
+    sources = [f'--config.data.sources={self.sources}'] * bool(self.sources)
     workdir = f'--workdir={self.folder}'
-    return [f'--config={self.argument}', *datasets, workdir]
+    return [f'--config={self.argument}', *datasets, *sources, workdir]
 
   def config(self) -> ml_collections.ConfigDict:
     """Returns the config that these flags describe."""
     config = get_config(self.argument)
     config.data.datasets.update(self.setting.datasets)
+    if self.sources:
+      config.data.sources = self.sources
     return config
 
 
@@ -61,6 +66,7 @@ def make_requests(
   seeds: Iterable[int],
   workdir: pathlib.Path,
   values: Sequence[str] = (),
+  sources: Sequence[str] = (),
 ) -> list[Request]:
   """Returns the runs of all targets, methods and seeds, seed by seed.
 
@@ -72,16 +78,22 @@ def make_requests(
     workdir: gets `<experiment>_<scale>/<target>/<method>/<seed>`.
     values: further `key=value` pairs, each for the methods that read it;
       `{target}` and `{method}` in them are replaced.
+    sources: the domains to learn from; all but the target where empty.
   """
+  domains = get_config(setting.config).data.datasets
   _check(methods, METHODS, '--methods')
-  _check(targets, get_config(setting.config).data.datasets, '--targets')
+  _check(targets, domains, '--targets')
+  if sources:
+    _check(sources, domains, '--sources')
+    _check_apart(sources, targets)
   arguments = {
     (target, method): _make_argument(setting, target, method, values)
     for target in targets
     for method in methods
   }
   _refuse_unread(values, arguments.values())
-  extra = '_'.join(pair.replace('/', '-') for pair in values)
+  named = [f'sources={"+".join(sources)}'] * bool(sources)
+  extra = '_'.join(pair.replace('/', '-') for pair in [*values, *named])
   return [
     Request(
       setting,
@@ -90,6 +102,7 @@ def make_requests(
       seed,
       f'{argument},seed={seed}',
       workdir / setting.name / extra / target / method / str(seed),
+      tuple(sources),
     )
     for seed in seeds
     for (target, method), argument in arguments.items()
@@ -101,6 +114,15 @@ def _check(given: Sequence[str], known: Iterable[str], flag: str) -> None:
   if unknown or not given:
     named = ', '.join(unknown) or 'nothing'
     raise UserError(f"{flag} names '{named}'; known are {', '.join(known)}.")
+
+
+def _check_apart(sources: Sequence[str], targets: Sequence[str]) -> None:
+  both = sorted(set(sources) & set(targets))
+  if both:
+    raise UserError(
+      f'--sources names {", ".join(both)}, which --targets has too; what is '
+      'the target cannot be a source.'
+    )
 
 
 def _make_argument(
