@@ -11,6 +11,7 @@ from moda_jax.selection.observed import (
 )
 
 _RIDGE = 1e-3
+_ALIKE = 1e-6  # of their mean, below which weights differ by rounding alone
 
 
 def source_accuracy(held: Held) -> float:
@@ -63,11 +64,10 @@ def validation_risk(held: Held, weights: np.ndarray) -> float:
   wrong = ~_find_right(held)
   _check_weights(weights, len(wrong))
   weighted = weights * wrong
-  variance = weights.var()
-  if not variance:  # all are alike, and nothing is to be corrected
-    return float(weighted.mean())
   deviations = weights - weights.mean()
-  eta = -(weighted * deviations).mean() / variance
+  if np.abs(deviations).max() < _ALIKE * weights.mean():
+    return float(weighted.mean())  # nothing is to be corrected
+  eta = -(weighted * deviations).mean() / weights.var()
   return float(weighted.mean() + eta * weights.mean() - eta)
 
 

@@ -235,6 +235,20 @@ def test_equal_weights_give_the_plain_risk():
   assert sources.validation_risk(held, np.ones(4)) == 0.75
 
 
+@pytest.mark.parametrize('value', [0.0, 0.1, 1.0, 7.7])
+def test_features_that_say_nothing_give_the_plain_risk(value):
+  """Weights differ by rounding alone, which must not be divided by."""
+  seen = make_observed()
+  constant = np.full((30, FEATURES), value)
+  held = seen.held._replace(features=constant[:20])
+  seen = seen._replace(features=constant, held=held)
+  np.testing.assert_allclose(
+    CRITERIA['dev_risk'].measure(seen),
+    1 - CRITERIA['source_accuracy'].measure(seen),
+    rtol=1e-6,
+  )
+
+
 def test_classes_that_are_the_clusters_are_the_best():
   rng = np.random.default_rng(0)
   truth = np.repeat(np.arange(CLASSES), 10)
