@@ -13,14 +13,15 @@ def class_ami(probabilities: np.ndarray, features: np.ndarray) -> float:
   """Returns the adjusted mutual information of classes and clusters.
 
   (I(U, V) − E I) / ((H(U) + H(V)) / 2 − E I), where U are the predicted classes
-  argmax_c p_ic, V the clusters of the features by k-means and E I what
+  argmax_c p_ic, V C clusters of the features by k-means and E I what
   `expected_information` gives; higher is better: 1 where they are the same,
   about 0 where they have nothing to do with each other, and 0 where there is a
   single class. ClassAMI of Musgrave et al., Three new validators and a
   large-scale benchmark ranking for unsupervised domain adaptation, 2022.
-  K-means starts from the mean of each class that is predicted, as in Robbiano
-  et al., Adversarial branch architecture search for unsupervised domain
-  adaptation, WACV 2022, so that nothing is drawn.
+
+  K-means must not start from the predicted classes: with few examples of a
+  class and many features each example is nearest to the mean that it is part
+  of, so that k-means would give back whatever it is given.
 
   Args:
     probabilities: `[N, C]`.
@@ -30,13 +31,13 @@ def class_ami(probabilities: np.ndarray, features: np.ndarray) -> float:
   x = check_rows(features)
   if len(x) != len(p):
     raise ValueError(f'{len(x)} rows of features for {len(p)} predictions.')
-  _, classes = np.unique(p.argmax(axis=1), return_inverse=True)
-  return adjusted_information(classes, _cluster(x, classes))
+  return adjusted_information(p.argmax(axis=1), _cluster(x, p.shape[1]))
 
 
-def _cluster(x: np.ndarray, start: np.ndarray) -> np.ndarray:
-  """Returns groups `[N]` by k-means, which starts from groups."""
-  groups = start
+def _cluster(x: np.ndarray, count: int) -> np.ndarray:
+  """Returns so many groups `[N]`, or fewer, by k-means."""
+  x = x - x.mean(axis=0)
+  groups = _start(x, count)
   for _ in range(_ROUNDS):
     # A cluster that has lost all its examples is gone.
     _, groups = np.unique(groups, return_inverse=True)
@@ -47,6 +48,24 @@ def _cluster(x: np.ndarray, start: np.ndarray) -> np.ndarray:
       break
     groups = nearest
   return groups
+
+
+def _start(x: np.ndarray, count: int) -> np.ndarray:
+  """Returns groups `[N]` about examples that are chosen one after the other.
+
+  Each is the one that lowers the sum of the squared distances to the nearest
+  chosen one most, so that nothing is drawn. It takes 2 N² numbers of memory.
+  """
+  squares = (x**2).sum(axis=1)
+  apart = np.maximum(squares[:, None] + squares - 2 * x @ x.T, 0)
+  nearest = np.full(len(x), np.inf)
+  lowered = np.empty_like(apart)
+  chosen = []
+  for _ in range(min(count, len(x))):
+    best = np.minimum(apart, nearest, out=lowered).sum(axis=1).argmin()
+    chosen.append(best)
+    nearest = np.minimum(nearest, apart[best])
+  return apart[chosen].argmin(axis=0)
 
 
 def adjusted_information(u: np.ndarray, v: np.ndarray) -> float:

@@ -100,18 +100,27 @@ def best(p):
   return max(range(len(p)), key=lambda c: p[c])
 
 
-def k_means(rows, groups):
+def k_means(rows, count):
+  """Starts from examples, each of which leaves the least distance to all."""
+  chosen = []
+  for _ in range(count):
+    left = [
+      sum(min(math.dist(x, y) ** 2 for y in [*chosen, new]) for x in rows)
+      for new in rows
+    ]
+    chosen.append(rows[left.index(min(left))])
+  centers, groups = dict(enumerate(chosen)), []
   while True:
-    centers = {
-      g: mean([x for x, own in zip(rows, groups, strict=True) if own == g])
-      for g in sorted(set(groups))
-    }
     nearest = [
       min(centers, key=lambda g: math.dist(x, centers[g])) for x in rows
     ]
     if nearest == groups:
       return groups
     groups = nearest
+    centers = {
+      g: mean([x for x, own in zip(rows, groups, strict=True) if own == g])
+      for g in sorted(set(groups))
+    }
 
 
 def adjusted_information(u, v):
@@ -140,7 +149,8 @@ def adjusted_information(u, v):
 
 def class_ami(rows, features):
   classes = [best(p) for p in rows]
-  return adjusted_information(classes, k_means(list(features), classes))
+  clusters = k_means(list(features), len(rows[0]))
+  return adjusted_information(classes, clusters)
 
 
 def mixval(mixed):

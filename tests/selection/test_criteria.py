@@ -254,12 +254,32 @@ def test_classes_that_are_the_clusters_are_the_best():
   truth = np.repeat(np.arange(CLASSES), 10)
   x = 5 * np.eye(CLASSES)[truth] + 0.1 * rng.normal(size=(40, CLASSES))
   np.testing.assert_allclose(clusters.class_ami(np.eye(CLASSES)[truth], x), 1)
-  halves = np.eye(CLASSES)[truth // 2]  # of two clusters each
-  assert 0.9 < clusters.class_ami(halves, x) <= 1
-  drawn = np.eye(CLASSES)[rng.permutation(truth)]
-  assert clusters.class_ami(drawn, rng.normal(size=(40, 2))) < 0.9
+  halves = np.eye(CLASSES)[truth // 2]  # of two clusters each: I = ln 2
+  by_chance = clusters.expected_information([20, 20], [10] * 4)
+  expected = (math.log(2) - by_chance) / (math.log(8) / 2 - by_chance)
+  np.testing.assert_allclose(clusters.class_ami(halves, x), expected)
   one = np.eye(CLASSES)[0 * truth]
   assert clusters.class_ami(one, x) == 0
+
+
+@pytest.mark.parametrize('features', [2, 200])
+def test_clusters_are_not_found_where_only_the_predictions_are(features):
+  """Few examples of each class, and far more features than these."""
+  rng = np.random.default_rng(0)
+  predicted = np.eye(CLASSES)[np.repeat(np.arange(CLASSES), 10)]
+  found = [
+    clusters.class_ami(predicted, rng.normal(size=(40, features)))
+    for _ in range(10)
+  ]
+  assert abs(np.mean(found)) < 0.05
+
+
+def test_more_classes_than_examples_and_examples_that_are_alike():
+  classes = np.eye(CLASSES)[[0, 1, 0]]
+  np.testing.assert_allclose(
+    clusters.class_ami(classes, np.array([[0.0], [9], [0]])), 1
+  )
+  assert clusters.class_ami(classes, np.ones((3, 2))) == 0
 
 
 def test_chance_gives_no_information_on_average():
