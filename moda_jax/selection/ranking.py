@@ -66,9 +66,10 @@ def rank(candidates: Sequence[Candidate], criterion: str = '') -> Ranking:
   """Ranks candidates by each criterion and chooses one.
 
   Those whose mean prediction lies on few classes are refused: entropy is best,
-  and density high, where one class is given for everything. Where three or
-  more are left and their predictions are known, they are ranked by
-  `agreement.agreements` too. Equal scores keep the order of the candidates.
+  and density high, where one class is given for everything. So are those with
+  predictions that are not finite. Where three or more are left and their
+  predictions are known, they are ranked by `agreement.agreements` too. Equal
+  scores keep the order of the candidates.
 
   Args:
     candidates: for one target.
@@ -130,7 +131,10 @@ def _refuse(candidate: Candidate) -> str:
   """Returns why a candidate cannot be chosen; '' where it can."""
   effective, classes = candidate.effective_classes, candidate.classes
   if candidate.probabilities is not None:
-    effective = certainty.effective_classes(candidate.probabilities)
+    try:
+      effective = certainty.effective_classes(candidate.probabilities)
+    except ValueError as error:
+      return f'its predictions cannot be judged: {error}'
     classes = candidate.probabilities.shape[1]
   if effective is None or not certainty.is_few(effective, classes):
     return ''

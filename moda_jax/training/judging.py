@@ -33,9 +33,15 @@ def judge(seen: Observed) -> dict[str, float]:
   """Returns every criterion that can be computed, by the metric's name.
 
   Beside them is how many classes the mean prediction lies on, by which a model
-  is refused that has collapsed onto few of them.
+  is refused that has collapsed onto few of them. Of predictions that are not
+  finite nothing is said.
   """
-  found = {}
+  try:
+    effective = certainty.effective_classes(seen.probabilities)
+  except ValueError as error:  # a judgement must not end training
+    _log.warning('the model is not judged: %s', error)
+    return {}
+  found = {EFFECTIVE_CLASSES: effective}
   # Where weighing fails, so do the criteria that need weights.
   with contextlib.suppress(ValueError):
     seen = weigh(seen)
@@ -45,15 +51,12 @@ def judge(seen: Observed) -> dict[str, float]:
     value = _measure(name, criterion, seen)
     if value is not None:
       found[metric(name)] = value
-  if found:
-    effective = certainty.effective_classes(seen.probabilities)
-    found[EFFECTIVE_CLASSES] = effective
   return found
 
 
 def _measure(name: str, criterion: Criterion, seen: Observed) -> float | None:
   try:
     return criterion.measure(seen)
-  except ValueError as error:  # a judgement must not end training
+  except ValueError as error:  # as above
     _log.warning('the criterion %s is left out: %s', name, error)
     return None

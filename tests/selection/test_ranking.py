@@ -104,6 +104,14 @@ def test_a_collapsed_candidate_is_refused_with_the_reason():
   assert ranking.scores == rank(make_candidates(3)).scores
 
 
+def test_predictions_that_are_not_finite_are_refused_with_the_reason():
+  broken = Candidate('broken', {'entropy': 0.0}, np.full((40, 4), np.nan))
+  ranking = rank([broken, *make_candidates(3)])
+  assert list(ranking.refused) == ['broken']
+  assert 'some values are not finite' in ranking.refused['broken']
+  assert ranking.scores == rank(make_candidates(3)).scores
+
+
 def test_a_collapse_is_known_without_predictions_too():
   few = Candidate('few', {'entropy': 0.1}, None, 1.2, 10)
   fine = Candidate('fine', {'entropy': 0.9}, None, 8.0, 10)

@@ -8,6 +8,7 @@ import tiny
 from comparison import logged
 
 from moda_jax.selection.criteria import LOGGED, needs_holdout
+from moda_jax.selection.observed import Held
 from moda_jax.training import devices as devices_lib
 from moda_jax.training import judging, several_seeds
 from moda_jax.training.evaluation import Evaluator
@@ -144,6 +145,15 @@ def test_a_criterion_that_cannot_be_computed_is_left_out(caplog):
   found = judging.judge(observed)
   assert set(found) == FREE - {'selection/density'}
   assert 'the criterion density is left out' in caplog.text
+
+
+def test_predictions_that_are_not_finite_end_nothing(caplog):
+  """Though those for source examples are."""
+  few, features = np.full((4, 3), 1 / 3), np.ones((4, 2))
+  held = Held(few, np.zeros(4, int), features)
+  seen = judging.Observed(np.full((4, 3), np.nan), features, held)
+  assert judging.judge(seen) == {}
+  assert 'the model is not judged: predictions: some values' in caplog.text
 
 
 def test_runs_log_criteria_at_evaluations_alone(tmp_path, caplog):
