@@ -33,7 +33,7 @@ def show_criteria(run: ReportedRun) -> str:
   ]
   return (
     '<h2>Choosing without target labels</h2>'
-    f'<p class="note">{escape(_explain(run, known))}</p>'
+    f'<p class="note">{escape(_explain(run))}</p>'
     + _tabulate_evaluations(run, judged, known)
     + grid(drawn)
   )
@@ -81,7 +81,7 @@ def _describe_direction(name: str) -> str:
   return 'larger is better' if larger else 'smaller is better'
 
 
-def _explain(run: ReportedRun, known: Sequence[str]) -> str:
+def _explain(run: ReportedRun) -> str:
   text = (
     'From predictions for at most 2,000 training examples of the target, '
     'without their labels. What the oracle says of the step that a criterion '
@@ -91,7 +91,7 @@ def _explain(run: ReportedRun, known: Sequence[str]) -> str:
   if criterion and run.state is not None:
     text += f' Taken by {criterion}: step {int(run.state.step):,}.'
   *most, last = [n for n in LOGGED if needs_holdout(n)]
-  if last not in known:
+  if not run.config.data.get('holdout', 0):
     text += f' {", ".join(most)} and {last} need holdout above 0.'
   return text
 

@@ -17,6 +17,7 @@ from moda_jax.errors import UserError
 from moda_jax.report import __main__ as command
 from moda_jax.report import (
   answers,
+  criteria,
   curves,
   maps,
   palette,
@@ -385,17 +386,25 @@ def test_criteria_are_shown_beside_the_oracle(trained):
 
 
 def test_without_labels_criteria_are_shown_without_an_oracle(tmp_path):
-  text = make_page(
+  outcome, _, text = make_page(
     tmp_path,
     drop_labels(tiny.make_domains()),
     selection='information',
     method='source_only',
     evaluate_on='target',
     holdout=0.25,
-  )[2]
+  )
   section = text.partition('<h2>Choosing without target labels</h2>')[2]
   section = section.partition('<h2>')[0]
   assert 'weighted_accuracy, larger is better' in section
   assert 'Taken by information: step ' in section
   assert '<i>oracle' not in section
   assert ' %' not in section
+  run = runs.from_outcome('earlier', outcome, tmp_path)
+  fewer = [
+    {k: v for k, v in line.items() if k != 'selection/class_ami'}
+    for line in run.metrics
+  ]
+  section = criteria.show_criteria(run._replace(metrics=fewer))
+  assert 'weighted_accuracy' in section
+  assert 'need holdout' not in section  # which the run has
