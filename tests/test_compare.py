@@ -106,6 +106,11 @@ def test_target_labels_train_choose_and_are_not_tested_on(tmp_path):
     'without b',
     'without c',
   }
+  # Which are of other examples where a source is left out.
+  assert 'source_accuracy' in found['runs']['moda']['criteria']
+  for run in found['left_out'].values():
+    assert 'entropy' in run['criteria']
+    assert not {'source_accuracy', 'dev_risk'} & set(run['criteria'])
   asked = {row['example'] for row in read(runs / 'to_label.csv')}
   assert not asked & {f'{i:02d}.png' for i in range(8)}
   assert len(read(runs / 'predictions.csv')) == 32

@@ -108,6 +108,15 @@ def find_written(outcome: Outcome) -> Domain:
   return experiment.domains.target if is_target else experiment.domains.test
 
 
+def forget_sources(run: Looked) -> Looked:
+  """Returns a run without what it scores on source examples.
+
+  Runs with different sources are not compared by these.
+  """
+  known = {n: s for n, s in run.scores.items() if not CRITERIA[n].needs_held}
+  return run._replace(scores=known)
+
+
 def _read_scores(lines: Sequence[Line], judged: np.ndarray) -> dict[str, float]:
   """Returns what was logged of the last step, or is computed now."""
   logged = lines[-1] if lines else {}

@@ -209,6 +209,8 @@ def _show_left_out(compared: Compared) -> str:
   return (
     '<h2>Each source left out</h2>'
     f'<p class="verdict">{escape(text)}</p>{_show_scores(looked, choice)}'
+    '<p class="note">Without criteria that read source examples: these runs '
+    'have different ones.</p>'
   )
 
 

@@ -9,7 +9,13 @@ import ml_collections
 from moda_jax.data.domains import Domain
 from moda_jax.errors import NonFiniteError, UserError
 from moda_jax.report import choice_page, compared, worth
-from moda_jax.report.candidates import Looked, find_written, look, sample
+from moda_jax.report.candidates import (
+  Looked,
+  find_written,
+  forget_sources,
+  look,
+  sample,
+)
 from moda_jax.report.choice import Choice, choose
 from moda_jax.report.compared import Compared
 from moda_jax.report.page import PageWriter, is_complete, write_run_page
@@ -111,7 +117,8 @@ def _leave_out(
     part = plan.without(method, source)
     workdir = runs.folder / f'without_{source}'
     without.train(f'without {source}', workdir, part.configs[method], part)
-  return without.looked, choose(without.looked, without.failed)
+  looked = [forget_sources(run) for run in without.looked]
+  return looked, choose(looked, without.failed)
 
 
 def _gather(plan: Plan, runs: _Runs, choice: Choice) -> Compared:
