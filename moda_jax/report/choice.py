@@ -13,14 +13,17 @@ CRITERIA_IN_WORDS = {
   'all runs that are not refused',
   'entropy': 'how unsure the answers are on average',
   'information': 'how sure the answers are, and how many classes they use',
-  'nuclear_norm': 'the same, by the singular values of the predictions',
+  'nuclear_norm': 'how sure the answers are, and how many classes they use, by '
+  'the singular values of the predictions',
   'density': 'whether predictions lie in tight groups',
   'source_accuracy': 'accuracy on source examples kept out of training',
-  'weighted_accuracy': 'the same, where examples like those of the target '
-  'count more',
-  'dev_risk': 'the share of wrong answers on the same, weighted alike and '
-  'corrected by how the weights vary (DEV)',
-  'class_ami': 'whether the classes are those that features lie in clusters by',
+  'weighted_accuracy': 'accuracy on source examples kept out of training, of '
+  'which those like the target count more',
+  'dev_risk': 'the share of wrong answers on source examples kept out of '
+  'training, of which those like the target count more, corrected by how these '
+  'weights vary (DEV)',
+  'class_ami': 'how well the predicted classes fit the clusters that features '
+  'lie in; 0 is what chance gives',
   'mixval': 'how often a mixture of two examples is given the class of the '
   'larger part',
 }
@@ -60,17 +63,17 @@ def choose(
   ranking = rank(
     [Candidate(run.name, run.scores, run.judged) for run in looked]
   )
-  left = [run for run in looked if run.name not in ranking.refused]
+  refused = ranking.refused | dict(failed or {})
+  left = [run for run in looked if run.name not in refused]
   name, how = ranking.chosen, _explain(ranking)
   if left and left[0].labelled[1]:
     name, how = _choose_by_labels(left, ranking)
   reasons = [how, *_compare_with_baseline(name, ranking)]
   reasons += _compare_answers(name, looked)
-  refused = ranking.refused | dict(failed or {})
   reasons += [f'{run} is refused: {why}' for run, why in refused.items()]
   return Choice(
     name=name,
-    verdict=_judge(name),
+    verdict=_judge(name, len(left), refused),
     reasons=tuple(reasons),
     oracle=_consult_oracle(name, looked),
     ranking=ranking,
@@ -105,12 +108,20 @@ def _choose_by_labels(
   return tied[0], text
 
 
-def _judge(name: str) -> str:
+def _judge(name: str, left: int, refused: Mapping[str, str]) -> str:
+  """Says what is chosen among so many runs that are not refused."""
   if not name:
     return (
       'No run can be recommended: all predictions lie on few classes. Train '
       'longer, or see whether the sources have what the target shows.'
     )
+  if name == BASELINE and left == 1:
+    return (
+      f'{BASELINE}, which is trained on the sources alone, is chosen: all '
+      'adapted runs are refused, so whether adaptation helps is not known.'
+    )
+  if BASELINE in refused:
+    return f'{name} is chosen; {BASELINE}, which does not adapt, is refused.'
   if name == BASELINE:
     return (
       'Adaptation does not help here: no adapted run is preferred to '
@@ -168,6 +179,8 @@ def _name_dissenters(ranking: Ranking) -> list[str]:
     for criterion, order in ranking.orders.items()
     if order and order[0] != BASELINE
   ]
+  if all(len(order) < 2 for order in ranking.orders.values()):
+    return []
   if not others:
     return ['All criteria agree.']
   return [f'Another run would be preferred by {", ".join(others)}.']

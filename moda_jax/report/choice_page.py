@@ -78,13 +78,14 @@ def _show_criteria(compared: Compared) -> str:
     f'{"high" if is_higher_better(n) else "low"} is good</li>'
     for n in names
   )
-  deciding = escape(compared.choice.ranking.criterion)
+  deciding = compared.choice.ranking.criterion
+  order = f'In order of {escape(deciding)}; in' if deciding else 'In'
   oracle = ''
   if compared.choice.oracle:
     oracle = ' The oracle is accuracy by the labels of the target.'
   return (
-    '<h2>Every method by every criterion</h2><p class="note">In order of '
-    f'{deciding}; in each column the best is bold.{oracle}</p>'
+    f'<h2>Every method by every criterion</h2><p class="note">{order} each '
+    f'column the best is bold.{oracle}</p>'
     + _show_scores(compared.looked, compared.choice)
     + f'<details><summary>What the criteria are</summary><ul>{explained}</ul>'
     '</details>'
@@ -169,9 +170,8 @@ def _show_sources(compared: Compared) -> str:
 
 def _explain_sources(compared: Compared, has_alpha: bool) -> str:
   text = (
-    'The distance to the target is that of a linear classifier which tells '
-    "the two apart by the run's features: 0 where it cannot, 2 where it never "
-    'errs.'
+    'The distance to the target says how well a linear classifier tells the '
+    "two apart by the run's features: 0 where it cannot, 2 where it never errs."
   )
   if has_alpha:
     text = f'α is the weight that training gave to the source. {text}'

@@ -69,6 +69,20 @@ def test_collapsed_and_failed_runs_are_refused():
   assert 'No run can be recommended' in none.verdict
 
 
+def test_what_is_left_of_two_is_not_said_to_be_better():
+  alone = choose([make_run(BASELINE, 2), collapse('fm')])
+  assert alone.name == BASELINE
+  assert 'whether adaptation helps is not known' in alone.verdict
+  assert 'does not help' not in alone.verdict
+  assert not any('criteria agree' in reason for reason in alone.reasons)
+  for found in (
+    choose([collapse(BASELINE), make_run('fm', 4)]),
+    choose([make_run('fm', 4)], {BASELINE: 'it has not finished'}),
+  ):
+    assert found.name == 'fm'
+    assert 'source_only, which does not adapt, is refused' in found.verdict
+
+
 def test_labels_of_the_target_choose_and_say_so():
   runs = [
     make_run(BASELINE, 0.5, labelled=(4, 5)),
