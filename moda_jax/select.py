@@ -71,13 +71,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def describe(runs: 'Sequence[RunCandidate]', ranking: 'Ranking') -> str:
   """Returns tables of runs and of evaluations, and the choice, as text."""
-  parts = [_format(_tabulate_runs(runs, ranking))]
+  parts = [
+    _format(_tabulate_runs(runs, ranking)),
+    'In brackets: the place by that criterion, 1 for the best.',
+  ]
   for run in runs:
     rows = _tabulate_evaluations(run)
     if len(rows) > 1:
       step = int(run.trained.state.step)
       title = f'{run.candidate.name}, which is taken at step {step}; the best'
       parts.append(f'{title} evaluations over time:\n{_format(rows)}')
+  if warning := _warn_of_sources(runs, ranking):
+    parts.append(f'mind: {warning}')
   parts += [
     f'mind, {run.candidate.name}: {caution}'
     for run in runs
@@ -87,6 +92,21 @@ def describe(runs: 'Sequence[RunCandidate]', ranking: 'Ranking') -> str:
   chosen = f'chosen by {ranking.criterion}: {ranking.chosen}'
   parts.append(chosen if ranking.chosen else 'chosen: none')
   return '\n\n'.join(parts) + f'\n{ranking.reason}'
+
+
+def _warn_of_sources(runs: 'Sequence[RunCandidate]', ranking: 'Ranking') -> str:
+  """Says which criteria are of other examples in each run, if any are."""
+  from moda_jax.selection.criteria import CRITERIA
+
+  held = (name for name, c in CRITERIA.items() if c.needs_held)
+  read = [name for name in held if name in ranking.orders]
+  sources = {frozenset(run.trained.model.config.data.sources) for run in runs}
+  if len(sources) < 2 or not read:
+    return ''
+  return (
+    f'the runs have different sources, and {", ".join(read)} read examples of '
+    'these: they do not compare such runs.'
+  )
 
 
 def _tabulate_runs(

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import types
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from moda_jax.selection.certainty import mean_entropy
 from moda_jax.selection.mixtures import draw_pairs, mix
 from moda_jax.selection.ranking import Candidate, rank
 from moda_jax.training import loop
-from moda_jax.training.candidates import open_candidates
+from moda_jax.training.candidates import RunCandidate, open_candidates
 
 RUNS = {
   'plain': 'method=source_only',
@@ -85,6 +86,30 @@ def test_runs_are_ranked_by_their_predictions(runs, tmp_path, capsys):
     assert found['scores']['mixval'][path] == pytest.approx(expected_score)
   assert f'chosen by agreement: {expected.chosen}' in shown
   assert 'oracle (target labels)' in shown
+
+
+def make_run(name, sources):
+  """Returns a run as a candidate, of which nothing has been trained."""
+  config = types.SimpleNamespace(data=types.SimpleNamespace(sources=sources))
+  model = types.SimpleNamespace(
+    config=config,
+    inputs=types.SimpleNamespace(classes=('x', 'y')),
+    method=types.SimpleNamespace(caution=''),
+  )
+  scores = {'entropy': len(name) / 10, 'source_accuracy': 0.5}
+  trained = types.SimpleNamespace(model=model)
+  return RunCandidate(trained, Candidate(name, scores), [], None)
+
+
+def test_criteria_of_different_sources_are_warned_of():
+  same = [make_run('one', ('a', 'b')), make_run('other', ('b', 'a'))]
+  shown = select.describe(same, rank([run.candidate for run in same]))
+  assert 'different sources' not in shown
+  assert '0.3 (1)' in shown
+  assert '1 for the best' in shown
+  runs = [same[0], make_run('other', ('a',))]
+  shown = select.describe(runs, rank([run.candidate for run in runs]))
+  assert 'different sources, and source_accuracy read examples' in shown
 
 
 @pytest.mark.slow
