@@ -1,5 +1,6 @@
 """What each source is worth to the target, and what the target consists of."""
 
+import contextlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -63,15 +64,21 @@ def value_sources(
 
 
 def _find_distances(run: Looked | None) -> dict[str, float]:
-  """Returns the distance of each source; not of the target to itself."""
+  """Returns the distance of each source; not of the target to itself.
+
+  There is none of a domain with a single example, which no page fails for.
+  """
+  found: dict[str, float] = {}
   if run is None:
-    return {}
+    return found
   *sources, target = run.features
-  return {
-    source: proxy_distance(run.features[source], run.features[target])
-    for source in sources
-    if source != labelled_name(target)
-  }
+  for source in sources:
+    if source != labelled_name(target):
+      with contextlib.suppress(ValueError):
+        found[source] = proxy_distance(
+          run.features[source], run.features[target]
+        )
+  return found
 
 
 def estimate_classes(run: Looked) -> np.ndarray | None:

@@ -32,7 +32,10 @@ def estimate_proportions(
     )
   is_class = np.eye(held.shape[1])[check_labels(labels, held.shape)]  # [N, C]
   confusion = held.T @ is_class / len(held)
-  weights, _ = optimize.nnls(confusion, target.mean(axis=0))
+  try:
+    weights, _ = optimize.nnls(confusion, target.mean(axis=0))
+  except RuntimeError as error:  # it gives up after so many iterations
+    raise ValueError(f'no shares are found: {error}') from error
   shares = weights * is_class.mean(axis=0)
   if not shares.any():
     raise ValueError(

@@ -182,6 +182,13 @@ def test_sources_left_out_and_a_run_without_recommendation(tmp_path):
   assert not (tmp_path / 'predictions.csv').exists()
 
 
+def test_a_source_with_a_single_example_has_no_distance():
+  run = make_run(BASELINE, 1)
+  few = run._replace(features=run.features | {'b': run.features['b'][:1]})
+  found = worth.value_sources([few], BASELINE, (BASELINE,))
+  assert [own.before is None for own in found] == [False, True, False]
+
+
 @pytest.mark.parametrize('alpha', [{}, ALPHA])
 def test_the_weights_shown_are_those_of_the_best_weighted_run(alpha):
   runs = [RUNS[0], RUNS[1]._replace(alpha=alpha), RUNS[2]]

@@ -9,6 +9,7 @@ import math
 import numpy as np
 import pytest
 
+from moda_jax.selection import proportions
 from moda_jax.selection.annotation import disagreement, most_useful
 from moda_jax.selection.distance import proxy_distance
 from moda_jax.selection.proportions import estimate_proportions
@@ -148,6 +149,15 @@ def test_proportions_of_what_does_not_fit():
     estimate_proportions(rows, np.array([0, 1, 3]), rows)
   with pytest.raises(ValueError, match='no source example'):
     estimate_proportions(rows[:1], np.array([0]), rows[2:])
+
+
+def test_shares_that_a_solver_does_not_find(monkeypatch):
+  def give_up(*_):
+    raise RuntimeError('Maximum number of iterations reached.')
+
+  monkeypatch.setattr(proportions.optimize, 'nnls', give_up)
+  with pytest.raises(ValueError, match='no shares are found: Maximum'):
+    estimate_proportions(np.eye(3), np.arange(3), np.eye(3))
 
 
 def test_disagreement_is_the_entropy_of_the_votes():
