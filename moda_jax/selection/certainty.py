@@ -71,7 +71,8 @@ def is_few(effective: float, classes: int) -> bool:
 
   Args:
     effective: see `effective_classes`.
-    classes: C, how many there are.
+    classes: C, how many there are; or the number of examples, if these are
+      fewer.
   """
   return effective < 1 + _FEW * (classes - 1)
 
@@ -82,5 +83,5 @@ def has_collapsed(probabilities: np.ndarray) -> bool:
   Args:
     probabilities: `[N, C]`.
   """
-  classes = np.shape(probabilities)[-1] if np.ndim(probabilities) else 0
-  return is_few(effective_classes(probabilities), classes)
+  effective = effective_classes(probabilities)
+  return is_few(effective, min(np.shape(probabilities)))

@@ -130,13 +130,15 @@ def _check(candidates: Sequence[Candidate]) -> None:
 def _refuse(candidate: Candidate) -> str:
   """Returns why a candidate cannot be chosen; '' where it can."""
   effective, classes = candidate.effective_classes, candidate.classes
+  most = classes
   if candidate.probabilities is not None:
     try:
       effective = certainty.effective_classes(candidate.probabilities)
     except ValueError as error:
       return f'its predictions cannot be judged: {error}'
     classes = candidate.probabilities.shape[1]
-  if effective is None or not certainty.is_few(effective, classes):
+    most = min(candidate.probabilities.shape)  # of few examples, their number
+  if effective is None or not certainty.is_few(effective, most):
     return ''
   return (
     f'its mean prediction lies on {effective:.1f} effective classes of '

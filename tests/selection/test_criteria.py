@@ -153,6 +153,10 @@ def test_collapse_by_hand():
     certainty.effective_classes(make_probabilities()),
     math.exp(twins.entropy(twins.mean(make_probabilities()))),
   )
+  few = np.eye(31)[[0, 5, 9, 30]]  # as many classes as there are examples
+  assert not certainty.has_collapsed(few)
+  assert certainty.has_collapsed(few[[0, 0, 0, 0]])
+  assert certainty.is_few(1.7, 4)
   assert certainty.is_few(3.2, 10)
   assert not certainty.is_few(3.3, 10)
 

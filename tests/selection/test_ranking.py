@@ -104,6 +104,13 @@ def test_a_collapsed_candidate_is_refused_with_the_reason():
   assert ranking.scores == rank(make_candidates(3)).scores
 
 
+def test_few_examples_of_many_classes_have_not_collapsed():
+  right = Candidate('right', {'entropy': 0.0}, np.eye(31)[:4])
+  assert rank([right]).chosen == 'right'
+  wrong = Candidate('wrong', {'entropy': 0.0}, np.eye(31)[[0, 0, 0, 0]])
+  assert 'effective classes of 31' in rank([wrong]).refused['wrong']
+
+
 def test_predictions_that_are_not_finite_are_refused_with_the_reason():
   broken = Candidate('broken', {'entropy': 0.0}, np.full((40, 4), np.nan))
   ranking = rank([broken, *make_candidates(3)])
