@@ -96,7 +96,7 @@ def write_files(compared: Compared, folder: pathlib.Path) -> list[pathlib.Path]:
   with write_whole(paths[0], encoding='utf-8') as file:
     text = json.dumps(summarise(compared), indent=2, ensure_ascii=False)
     file.write(text + '\n')
-  with write_whole(paths[1], newline='') as file:
+  with write_whole(paths[1], newline='', encoding='utf-8') as file:
     writer = csv.writer(file)
     writer.writerow(labelled.HEADER)
     names = compared.sampled.names
