@@ -16,6 +16,7 @@ from moda_jax.selection import (
 )
 from moda_jax.selection.criteria import CRITERIA, weigh
 from moda_jax.selection.observed import Held, Mixed, Observed
+from moda_jax.selection.ranking import badness
 
 CLASSES, FEATURES = 4, 3
 
@@ -74,6 +75,30 @@ def test_every_criterion_is_its_formula(name, seed):
   assert type(found) is float
   expected = TWINS[name](seen)
   np.testing.assert_allclose(found, expected, rtol=TOLERANCE.get(name, 1e-11))
+
+
+def show(sharpness, seed=0):
+  """Returns what a model shows that is right the surer, the sharper it is."""
+  rng = np.random.default_rng(seed)
+  truth = rng.integers(0, CLASSES, 120)
+  noise = 3 * rng.normal(size=(120, CLASSES))  # it is sure where it is wrong
+  logits = sharpness * np.eye(CLASSES)[truth] + noise
+  p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+  target, held, mixed = slice(0, 60), slice(60, 90), slice(90, 120)
+  return Observed(
+    p[target],
+    logits[target],
+    Held(p[held], truth[held], logits[held]),
+    Mixed(p[mixed], truth[mixed], rng.integers(0, CLASSES, 30)),
+  )
+
+
+@pytest.mark.parametrize('seed', range(3))
+@pytest.mark.parametrize('name', CRITERIA)
+def test_every_criterion_prefers_the_better_model(name, seed):
+  measure = CRITERIA[name].measure
+  good, poor = (badness(name, measure(show(s, seed))) for s in (20, 2))
+  assert good < poor
 
 
 @pytest.mark.parametrize('name', CRITERIA)
