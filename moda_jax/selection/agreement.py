@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from moda_jax.selection.observed import check_probabilities
+from moda_jax.selection.observed import stack_probabilities
 
 AGREEMENT = 'agreement'
 
@@ -22,10 +22,6 @@ def agreements(predicted: Sequence[np.ndarray]) -> list[float]:
   Args:
     predicted: `[N, C]` each, for the same examples.
   """
-  checked = [check_probabilities(p) for p in predicted]
-  if not checked or any(p.shape != checked[0].shape for p in checked):
-    raise ValueError(
-      f'predictions of one shape are needed, not {[p.shape for p in checked]}.'
-    )
-  answers = np.sum(checked, axis=0).argmax(axis=1)
-  return [float((p.argmax(axis=1) == answers).mean()) for p in checked]
+  p = stack_probabilities(predicted)
+  answers = p.sum(axis=0).argmax(axis=1)
+  return [float(x) for x in (p.argmax(axis=2) == answers).mean(axis=1)]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import special
 
-from moda_jax.selection.observed import check_probabilities
+from moda_jax.selection.observed import stack_probabilities
 
 
 def disagreement(predicted: Sequence[np.ndarray]) -> np.ndarray:
@@ -19,7 +19,7 @@ def disagreement(predicted: Sequence[np.ndarray]) -> np.ndarray:
   Args:
     predicted: `[N, C]` of each of K candidates, for the same examples.
   """
-  p = _stack(predicted)
+  p = stack_probabilities(predicted)
   votes = np.eye(p.shape[2])[p.argmax(axis=2)].mean(axis=0)  # [N, C]
   return special.entr(votes).sum(axis=1)
 
@@ -35,7 +35,7 @@ def most_useful(predicted: Sequence[np.ndarray], count: int) -> np.ndarray:
     predicted: as for `disagreement`.
     count: how many at most.
   """
-  mean = _stack(predicted).mean(axis=0)
+  mean = stack_probabilities(predicted).mean(axis=0)
   # Rounding must not decide between equal votes.
   votes = np.round(disagreement(predicted), 9)
   entropy = special.entr(mean).sum(axis=1)
@@ -46,13 +46,3 @@ def most_useful(predicted: Sequence[np.ndarray], count: int) -> np.ndarray:
     own = np.flatnonzero(of_class == c)
     turns[own] = np.arange(len(own))
   return order[np.argsort(turns, kind='stable')][:count]
-
-
-def _stack(predicted: Sequence[np.ndarray]) -> np.ndarray:
-  """Returns predictions as `[K, N, C]`; else raises ValueError."""
-  checked = [check_probabilities(p) for p in predicted]
-  if not checked or any(p.shape != checked[0].shape for p in checked):
-    raise ValueError(
-      f'predictions of one shape are needed, not {[p.shape for p in checked]}.'
-    )
-  return np.stack(checked)

@@ -1,5 +1,6 @@
 """What a model shows of itself, which criteria judge."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -65,6 +66,16 @@ def check_probabilities(x: np.ndarray, what: str = 'predictions') -> np.ndarray:
       f'{what}: every row must hold probabilities that add to 1.'
     )
   return x
+
+
+def stack_probabilities(predicted: Sequence[np.ndarray]) -> np.ndarray:
+  """Returns predictions of K candidates `[K, N, C]`; else raises ValueError."""
+  checked = [check_probabilities(p) for p in predicted]
+  if not checked or any(p.shape != checked[0].shape for p in checked):
+    raise ValueError(
+      f'predictions of one shape are needed, not {[p.shape for p in checked]}.'
+    )
+  return np.stack(checked)
 
 
 def check_rows(x: np.ndarray, what: str = 'features') -> np.ndarray:
