@@ -11,7 +11,8 @@ from moda_jax.training.same_budget import BASELINE
 CRITERIA_IN_WORDS = {
   AGREEMENT: 'the share of answers that are those of the mean prediction of '
   'all runs that are not refused',
-  'entropy': 'how unsure the answers are on average',
+  'entropy': 'how unsure the answers are on average, which several methods '
+  'are trained to lower',
   'information': 'how sure the answers are, and how many classes they use',
   'nuclear_norm': 'how sure the answers are, and how many classes they use, by '
   'the singular values of the predictions',

@@ -8,7 +8,7 @@ from moda_jax.files.atomic import write_whole
 from moda_jax.report import answers, html, pictures
 from moda_jax.report.candidates import Looked
 from moda_jax.report.choice import CRITERIA_IN_WORDS, Choice
-from moda_jax.report.compared import Compared
+from moda_jax.report.compared import Compared, find_voting
 from moda_jax.report.html import bar, escape, table
 from moda_jax.report.palette import domain_styles
 from moda_jax.report.worth import Worth
@@ -236,9 +236,7 @@ def _show_classes(compared: Compared) -> str:
 
 def _show_to_label(compared: Compared) -> str:
   """Returns pictures, or names, whose labels would help most."""
-  voting = [
-    run for run in compared.looked if run.name not in compared.choice.refused
-  ]
+  voting = find_voting(compared.looked, compared.choice)
   cards, names = [], []
   for number, place in enumerate(compared.to_label[:_SHOWN], 1):
     name = compared.sampled.names[place]

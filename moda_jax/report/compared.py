@@ -70,6 +70,11 @@ def find_shares(sources: tuple[Domain, ...]) -> dict[str, np.ndarray]:
   return {source.name: label_shares(source) for source in sources}
 
 
+def find_voting(looked: list[Looked], choice: Choice) -> list[Looked]:
+  """Returns the runs that are not refused, or all if all are."""
+  return [run for run in looked if run.name not in choice.refused] or looked
+
+
 def find_to_label(
   looked: list[Looked], choice: Choice, sampled: Domain, path: str
 ) -> np.ndarray:
@@ -84,7 +89,7 @@ def find_to_label(
     sampled: the examples that they were judged by.
     path: of the labels that are known; '' for none.
   """
-  voting = [run for run in looked if run.name not in choice.refused] or looked
+  voting = find_voting(looked, choice)
   known = labelled.find_labelled(sampled, path)
   ordered = most_useful([run.judged for run in voting], sampled.size)
   return ordered[~np.isin(ordered, known)][:_TO_LABEL]

@@ -177,6 +177,8 @@ def test_sources_left_out_and_a_run_without_recommendation(tmp_path):
   none = found._replace(looked=runs, choice=choice, left_out=None)
   text = choice_page.write_page(none, tmp_path).read_text()
   assert 'No run can be recommended' in text
+  assert 'In each column the best is bold' in text
+  assert 'class 0 ×2' in text  # where all are refused, all vote
   compared.write_files(none, tmp_path)
   assert json.loads((tmp_path / 'comparison.json').read_text())['chosen'] == ''
   assert not (tmp_path / 'predictions.csv').exists()
