@@ -83,9 +83,11 @@ def _leave(message: str, status: int) -> NoReturn:
   Threads that were stopped in the midst of work crash there, which would take
   the place of the status.
   """
-  print(message, file=sys.stderr)
-  sys.stdout.flush()
-  sys.stderr.flush()
+  # Ctrl-C ends what reads the output too.
+  with contextlib.suppress(OSError):
+    print(message, file=sys.stderr, flush=True)
+  with contextlib.suppress(OSError):
+    sys.stdout.flush()
   os._exit(status)
 
 

@@ -40,6 +40,22 @@ def main():
 cli.end_by_message(main)
 """
 
+UNREAD = """
+import os, sys
+from moda_jax import cli
+
+def main():
+  read, write = os.pipe()
+  os.dup2(write, 1)
+  os.close(write)
+  os.close(read)
+  sys.stdout = open(1, 'w', closefd=False)  # which keeps what is printed
+  print('to nobody')
+  raise KeyboardInterrupt
+
+cli.end_by_message(main)
+"""
+
 COPY = """
 import os, signal, time
 from moda_jax import cli
@@ -92,6 +108,11 @@ def test_a_command_that_does_not_train_ends_by_a_message(name, message, status):
   result = call(COMMAND, name=name)
   assert (result.returncode, result.stderr) == (status, message)
   assert result.stdout == 'tidied up\n'
+
+
+def test_the_status_stays_where_the_output_is_not_read_any_more():
+  result = call(UNREAD)
+  assert (result.returncode, result.stderr) == (130, 'interrupted\n')
 
 
 def test_a_copy_of_the_process_ends_by_sigterm_as_ever():
