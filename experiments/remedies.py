@@ -184,12 +184,18 @@ def draw(
   rows = find_rows(plans, lines)
   if not rows:
     raise UserError('No remedy has all its runs with a source held out yet.')
-  title = make_title(setting, lines)
+  title = make_title(setting, [x for x in lines if x['target'] != target])
   header = ['weights', *rows[0].held_out, 'mean', '1/Σα² per source']
   header += [target, f'α on {target}']
   table = [_cells(row) for row in rows]
+  chosen = max(rows, key=lambda row: row.mean).remedy.name
+  caption = (
+    f'{title}. Accuracy (%) on each source that was the target, without '
+    f'{target}, and their mean, which chooses: {chosen}. {target} itself is '
+    'only reported.'
+  )
   return [
-    _write_markdown(path, title, target, header, table),
+    _write_markdown(path, caption, header, table),
     style.write_csv(path, header, table),
     *style.save(_draw_points(title, target, rows), path),
   ]
@@ -209,23 +215,15 @@ def _cells(row: Row) -> list[str]:
 
 def _write_markdown(
   path: pathlib.Path,
-  title: str,
-  target: str,
+  caption: str,
   header: Sequence[str],
   table: Sequence[Sequence[str]],
 ) -> pathlib.Path:
   cells = [header, ['---'] * len(header), *table]
-  text = [
-    f'{title}. Accuracy (%) on each source that was the target, '
-    f'without {target}, and their mean, which chooses; {target} itself is '
-    'only reported.',
-    '',
-    *(f'| {" | ".join(row)} |' for row in cells),
-    '',
-  ]
+  rows = [f'| {" | ".join(row)} |' for row in cells]
   path = path.with_name(f'{path.name}.md')
   with write_whole(path) as file:
-    file.write('\n'.join(text))
+    file.write('\n'.join([caption, '', *rows, '']))
   return path
 
 
