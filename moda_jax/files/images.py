@@ -5,6 +5,7 @@ import io
 import math
 import os
 import pathlib
+import re
 import warnings
 from collections.abc import Sequence
 
@@ -26,6 +27,8 @@ _OF_16_BITS = ('I;16', 'I;16B', 'I')
 _MODES = ('1', 'L', 'RGB', 'CMYK', 'YCbCr', *_WITH_ALPHA, *_OF_16_BITS)
 _NAMES_SHOWN = 10
 _SPARE = 1.5
+# As `warnings.filterwarnings('ignore', module='PIL')` writes it down.
+_SILENT = ('ignore', None, Warning, re.compile('PIL'), 0)
 
 
 class UnreadableImage(UserError):
@@ -63,15 +66,14 @@ def decode(data: bytes, name: str, size: int = 0) -> Image.Image:
       not decoded in full, and comes in this size; 0 decodes all of it.
   """
   try:
-    with warnings.catch_warnings():
-      warnings.simplefilter('ignore')  # of odd metadata, which we do not use
-      image: Image.Image = Image.open(io.BytesIO(data), formats=_FORMATS)
-      width, height = image.size
-      if width * height <= MAX_PIXELS:
-        box = _skip_pixels(image, size) if size else None
-        image.load()
-        if box is not None:
-          image = image.resize((size, size), Image.Resampling.BILINEAR, box)
+    _ignore_warnings()
+    image: Image.Image = Image.open(io.BytesIO(data), formats=_FORMATS)
+    width, height = image.size
+    if width * height <= MAX_PIXELS:
+      box = _skip_pixels(image, size) if size else None
+      image.load()
+      if box is not None:
+        image = image.resize((size, size), Image.Resampling.BILINEAR, box)
   except Exception as error:  # Pillow raises nearly anything on hostile bytes
     reason = _find_reason(data, error)
     raise UnreadableImage(f'{name} ({reason})') from error
@@ -80,6 +82,16 @@ def decode(data: bytes, name: str, size: int = 0) -> Image.Image:
   if image.mode not in _MODES:
     raise UnreadableImage(f'{name} (mode {image.mode} is not supported)')
   return image
+
+
+def _ignore_warnings() -> None:
+  """Silences Pillow on odd metadata, which is not used, from now on.
+
+  `warnings.catch_warnings` is not for threads: they would restore the filters
+  in another order than they changed them.
+  """
+  if list(warnings.filters[:1]) != [_SILENT]:
+    warnings.filterwarnings('ignore', module='PIL')
 
 
 def _skip_pixels(
@@ -123,8 +135,8 @@ def read_file(path: pathlib.Path, name: str | os.PathLike = '') -> bytes:
 def shorter_side(path: pathlib.Path) -> int:
   """Returns it from the head of the file; 0 where that cannot be read."""
   try:
-    with warnings.catch_warnings(), Image.open(path, formats=_FORMATS) as image:
-      warnings.simplefilter('ignore')
+    _ignore_warnings()
+    with Image.open(path, formats=_FORMATS) as image:
       return min(image.size)
   except Exception:  # as in `decode`, which names the file later
     return 0
@@ -132,8 +144,8 @@ def shorter_side(path: pathlib.Path) -> int:
 
 def turn_upright(image: Image.Image) -> Image.Image:
   """Turns a photograph as its EXIF orientation says and viewers show it."""
-  with warnings.catch_warnings(), contextlib.suppress(Exception):
-    warnings.simplefilter('ignore')
+  _ignore_warnings()
+  with contextlib.suppress(Exception):
     # Raises nearly anything on broken metadata, which then says nothing.
     ImageOps.exif_transpose(image, in_place=True)
   return image
@@ -147,7 +159,7 @@ def to_rgb(image: Image.Image) -> Image.Image:
     image = Image.fromarray(upper.astype(np.uint8))
   if image.mode in _WITH_ALPHA:
     image = image.convert('RGBA')
-  return image.convert('RGB')
+  return image if image.mode == 'RGB' else image.convert('RGB')
 
 
 def warn_of_others(names: Sequence[str], place: object) -> None:

@@ -1,7 +1,10 @@
 """Pictures of unknown origin against Pillow itself."""
 
+import concurrent.futures
 import io
 import struct
+import threading
+import warnings
 import zlib
 
 import made_up_files
@@ -101,6 +104,35 @@ def test_a_palette_with_transparency_raises_no_warning():
   data = _save(palette, 'PNG', transparency=bytes([0, 128]))
   rgb = np.asarray(images.to_rgb(images.decode(data, 'x')))
   assert (rgb == (10, 20, 30)).all()
+
+
+def test_decoding_in_threads_silences_pillow_alone(monkeypatch):
+  data = made_up_files.encode(made_up_files.random_image(0, (9, 7, 3)))
+  met, open_ = threading.Barrier(2), Image.open
+
+  def open_late(*args, **kwargs):
+    met.wait(60)
+    warnings.warn_explicit('odd', UserWarning, 'x.py', 1, 'PIL.Image')
+    return open_(*args, **kwargs)
+
+  monkeypatch.setattr(Image, 'open', open_late)
+  with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter('always')
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+      list(pool.map(lambda name: images.decode(data, name), 'ab'))
+      assert not caught
+      before = pool.submit(images.decode, data, 'c')
+      warnings.warn('of the caller', stacklevel=1)
+      images.decode(data, 'd')
+      before.result()
+    warnings.warn('of the caller', stacklevel=1)
+  assert [str(w.message) for w in caught] == 2 * ['of the caller']
+
+
+def test_pictures_of_colour_are_not_copied():
+  pixels = made_up_files.random_image(0, (9, 7, 3))
+  image = images.decode(made_up_files.encode(pixels), 'x')
+  assert images.to_rgb(image) is image
 
 
 @pytest.mark.parametrize('kind', ['PNG', 'JPEG', 'BMP', 'WEBP'])
