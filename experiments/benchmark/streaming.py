@@ -112,6 +112,7 @@ def _decode(folder: pathlib.Path) -> Iterator[int]:
 
 def _make_turn(feed: Iterator[int], seconds: float = 3.0) -> rounds.Turn:
   def turn() -> float:
+    _wait_until_idle()
     for _ in range(8):  # what was made ahead since the last turn
       next(feed)
     made, start = 0, time.perf_counter()
@@ -120,6 +121,15 @@ def _make_turn(feed: Iterator[int], seconds: float = 3.0) -> rounds.Turn:
     return made / (time.perf_counter() - start)
 
   return turn
+
+
+def _wait_until_idle() -> None:
+  """Waits for what the feeds of other turns still make ahead."""
+  busy = True
+  while busy:
+    before = time.process_time()
+    time.sleep(0.1)
+    busy = time.process_time() - before > 0.01
 
 
 def describe(result: dict[str, Any]) -> list[str]:
