@@ -6,9 +6,11 @@ magnitudes of strong views are learned, it is a function of their probabilities
 too, and has images to learn them from in 'probe', see `Views.probe`.
 """
 
+import atexit
 import functools
 import os
-from collections.abc import Callable, Iterator, Sequence
+import weakref
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any, Protocol
 
 import ml_collections
@@ -30,6 +32,7 @@ from moda_jax.errors import UserError
 _MADE_AHEAD = 4  # batches, beside those on their way to the device
 Batch = dict[str, dict[str, Any]]
 _faults: list[UserError] = []  # of pictures that are read step by step
+_unfinished: weakref.WeakSet[Generator] = weakref.WeakSet()
 _GatherFn = Callable[[tf.Tensor], tf.Tensor]
 
 
@@ -242,7 +245,29 @@ def make_batches(
   part: Part | None = None,
   probabilities: np.ndarray | None = None,
 ) -> Iterator[Batch]:
-  """Yields the NumPy batches of steps `start` to `stop` − 1, made ahead."""
+  """Returns the NumPy batches of steps `start` to `stop` − 1, made ahead."""
+  batches = _make_batches(batch_fn, start, stop, part, probabilities)
+  _unfinished.add(batches)
+  return batches
+
+
+@atexit.register
+def _close_unfinished() -> None:
+  """Ends what still makes batches.
+
+  Later, its threads would wait for Python's lock, and Python for them.
+  """
+  for batches in list(_unfinished):
+    batches.close()
+
+
+def _make_batches(
+  batch_fn: BatchFn,
+  start: int,
+  stop: int,
+  part: Part | None,
+  probabilities: np.ndarray | None,
+) -> Generator[Batch, None, None]:
   options = tf.data.Options()
   # Its thread sleeps for up to a minute, and the end of a run waits for it.
   options.autotune.enabled = False

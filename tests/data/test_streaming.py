@@ -2,6 +2,8 @@
 
 import io
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -97,6 +99,34 @@ def test_a_picture_that_breaks_while_training_is_named(folder, tmp_path):
       list(make_batches(make_batch_fn(domains, SPEC, config), 0, 20))
   finally:
     file.write_bytes(content)
+
+
+SCRIPT = """
+import sys
+import moda_jax
+from moda_jax.data import batches, load, spec
+
+config = moda_jax.get_config(sys.argv[1])
+domains = load.load_domains(config)
+needed = spec.BatchSpec(sources=True, target_views=('weak',))
+batch_fn = batches.make_batch_fn(domains, needed, config)
+made = batches.make_batches(batch_fn, 0, 10**9)
+next(made)
+raise KeyError('an error of the caller')
+"""
+
+
+@pytest.mark.slow
+def test_a_script_that_fails_while_reading_ends(folder):
+  values = 'target=t,network=digits,image_size=32,batch_size=50,memory=no'
+  ended = subprocess.run(
+    [sys.executable, '-c', SCRIPT, f'folder:{folder},{values}'],
+    capture_output=True,
+    text=True,
+    timeout=300,
+  )
+  assert ended.returncode == 1
+  assert ended.stderr.endswith("KeyError: 'an error of the caller'\n")
 
 
 def test_memory_that_is_free_is_some_of_what_there_is():
