@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).parents[1]
-TIMEOUT = 900
+TIMEOUT = 1800
 
 
 def find_port():
