@@ -9,6 +9,7 @@ import socket
 import sys
 
 import pytest
+from absl import flags
 
 _HERE = pathlib.Path(__file__).parent
 sys.path[:0] = [str(_HERE / name) for name in ('', 'objectives', 'selection')]
@@ -97,3 +98,18 @@ def mini_data_dir(tmp_path_factory, request):
       if not preparation.is_prepared(builder):
         builder.download_and_prepare()
   return data_dir
+
+
+@pytest.fixture
+def study_flags(tmp_path):
+  """Defines the flags of a study, and takes them away again."""
+  # Heavy: the tests of the package do without.
+  from experiments.runs import command
+
+  before = set(flags.FLAGS)
+  command.define_flags('digits', 'tiny')
+  new = sorted(set(flags.FLAGS) - before)
+  flags.FLAGS(['study', f'--workdir={tmp_path}', f'--results={tmp_path}'])
+  yield flags.FLAGS
+  for name in new:
+    delattr(flags.FLAGS, name)

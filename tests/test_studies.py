@@ -6,7 +6,6 @@ import math
 import numpy as np
 import pytest
 import tiny
-from absl import flags
 from made_up_runs import write_run
 
 import moda_jax
@@ -131,23 +130,11 @@ def test_mu_s_by_target():
     source_weights.parse_pairs(['0.1'])
 
 
-@pytest.fixture
-def study_flags(tmp_path):
-  """Defines the flags of a study, and takes them away again."""
-  before = set(flags.FLAGS)
-  command.define_flags('digits', 'tiny')
-  new = sorted(set(flags.FLAGS) - before)
-  flags.FLAGS(['study', f'--workdir={tmp_path}', f'--results={tmp_path}'])
-  yield flags.FLAGS
-  for name in new:
-    delattr(flags.FLAGS, name)
-
-
 def test_a_study_trains_records_and_draws(study_flags, tmp_path, monkeypatch):
   trained = []
 
-  def pretend(requests, path, slots):
-    del slots
+  def pretend(requests, path, slots, known):
+    del slots, known
     for request in requests:
       trained.append(request)
       write_run(request.folder, request.config())

@@ -86,21 +86,27 @@ def request_runs(
   )
 
 
-def run_study(name: str, requests: Sequence[Request], draw: Draw) -> None:
+def run_study(
+  name: str,
+  requests: Sequence[Request],
+  draw: Draw,
+  known: Sequence[records.Line] = (),
+) -> None:
   """Trains what is missing, then draws all lines of the study.
 
   Args:
     name: of the study, which its files begin with.
     requests: the runs of the study.
     draw: from setting, lines and the name of the files to what it wrote.
+    known: lines of another command's file: drawn too, and not trained again.
   """
   given: Any = flags.FLAGS
   setting = current_setting()
   out = pathlib.Path(given.results) / f'{name}_{setting.name}'
   path = pathlib.Path(given.lines or f'{out}.jsonl')
   if not (given.render_only or given.lines):
-    train_missing(requests, path, find_slots(given.jobs))
-  lines = records.read_lines(path)
+    train_missing(requests, path, find_slots(given.jobs), known=known)
+  lines = [*known, *records.read_lines(path)]
   if given.targets:
     lines = [line for line in lines if line['target'] in given.targets]
   if not lines:

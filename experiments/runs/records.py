@@ -17,7 +17,7 @@ from experiments.runs.scales import SETTINGS, Setting
 from moda_jax.errors import UserError
 from moda_jax.objectives import find_method
 from moda_jax.objectives import metrics as names
-from moda_jax.training import options
+from moda_jax.training import judging, options
 from moda_jax.training.config_files import get_config
 from moda_jax.training.evaluation import ACCURACY, seed_accuracy
 from moda_jax.training.kept import order_evaluations
@@ -126,6 +126,7 @@ def describe_run(
     'commit': commit,
     'caution': _caution(method, config),
     'curve': _curve(lines),
+    **({'criteria': _criteria(used, classes)} if config.run.seeds == 1 else {}),
     'origins': origins,
     'config': _without_folders(flat_config(config)),
   }
@@ -178,6 +179,20 @@ def _curve(lines: Sequence[Mapping[str, float]]) -> dict[str, list[float]]:
   return curve | {
     name: [round(line[name], 5) for line in evaluated] for name in kept
   }
+
+
+def _criteria(line: Mapping[str, float], classes: int) -> dict[str, float]:
+  """Returns what was said of an evaluation without labels, by criterion.
+
+  Beside them are the number of classes and of those that the mean prediction
+  lies on. Nothing is returned where the evaluation was not judged.
+  """
+  found = {
+    name.removeprefix(f'{judging.PREFIX}/'): value
+    for name, value in line.items()
+    if name.startswith(f'{judging.PREFIX}/')
+  }
+  return {**found, 'classes': classes} if found else {}
 
 
 def _modified(path: pathlib.Path) -> str:

@@ -113,6 +113,7 @@ def train_missing(
   path: pathlib.Path,
   slots: Sequence[Slot],
   train: Train = train_in_process,
+  known: Sequence[records.Line] = (),
 ) -> None:
   """Trains what a file of results lacks, and appends a line for each run.
 
@@ -125,8 +126,9 @@ def train_missing(
     path: the file of results.
     slots: what each of the runs at a time may use.
     train: trains one run to its end.
+    known: lines of other files, whose runs are not trained again either.
   """
-  lines = records.read_lines(path)
+  lines = [*known, *records.read_lines(path)]
   missing: queue.SimpleQueue[Request] = queue.SimpleQueue()
   for request in requests:
     if not records.has_run(lines, request):

@@ -1,0 +1,92 @@
+"""Which composition is chosen without target labels, and what that costs."""
+
+import collections
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from experiments.runs.records import Line
+from moda_jax.selection.ranking import Candidate, rank
+
+Task = tuple[str, int]  # target and seed
+Runs = Mapping[str, Mapping[Task, Line]]  # by composition
+
+
+class Choice(NamedTuple):
+  """What a criterion chooses among the compositions.
+
+  Attributes:
+    criterion: its name, or what it is compared with.
+    chosen: the composition, by target and seed; empty where there is none.
+    accuracies: of the chosen one (%), by target and seed.
+    below: points below the best of the candidates, by target and seed.
+  """
+
+  criterion: str
+  chosen: dict[Task, str]
+  accuracies: dict[Task, float]
+  below: dict[Task, float]
+
+
+def find_tasks(runs: Runs) -> list[Task]:
+  """Returns the targets and seeds that there are runs of."""
+  return list(dict.fromkeys(task for own in runs.values() for task in own))
+
+
+def choose(runs: Runs) -> list[Choice]:
+  """Returns what is chosen: by default, by each criterion, and at best.
+
+  A choice is among the compositions of one target and seed, where all of them
+  have been judged. The first is that of `ranking.rank`'s default; then follow
+  the criteria that are known of all, a choice at random, and the best.
+  """
+  chosen: dict[str, dict[Task, str]] = collections.defaultdict(dict)
+  tasks = [
+    task
+    for task in find_tasks(runs)
+    if all(own.get(task, {}).get('criteria') for own in runs.values())
+  ]
+  for task in tasks:
+    ranking = rank([_candidate(name, runs[name][task]) for name in runs])
+    left = len(runs) - len(ranking.refused)
+    if ranking.chosen:
+      chosen[f'{ranking.criterion} (default)'][task] = ranking.chosen
+    for name, order in ranking.orders.items():
+      if len(order) == left and name != ranking.criterion:
+        chosen[name][task] = order[0]
+    chosen['the best'][task] = max(
+      runs, key=lambda name: runs[name][task]['accuracy']
+    )
+  made = [_make_choice(name, own, runs) for name, own in chosen.items()]
+  if not made:
+    return []
+  made.sort(key=lambda choice: choice.criterion == 'the best')
+  return [*made[:-1], _at_random(tasks, runs), made[-1]]
+
+
+def _candidate(name: str, line: Line) -> Candidate:
+  scores = dict(line['criteria'])
+  classes = int(scores.pop('classes'))
+  effective = scores.pop('effective_classes', None)
+  return Candidate(name, scores, None, effective, classes)
+
+
+def _make_choice(criterion: str, chosen: dict[Task, str], runs: Runs) -> Choice:
+  own = {t: 100 * runs[name][t]['accuracy'] for t, name in chosen.items()}
+  return Choice(criterion, chosen, own, _below(own, runs))
+
+
+def _at_random(tasks: Sequence[Task], runs: Runs) -> Choice:
+  own = {
+    t: float(np.mean([100 * of[t]['accuracy'] for of in runs.values()]))
+    for t in tasks
+  }
+  return Choice('at random', {}, own, _below(own, runs))
+
+
+def _below(own: dict[Task, float], runs: Runs) -> dict[Task, float]:
+  return {
+    task: max(100 * of[task]['accuracy'] for of in runs.values()) - value
+    for task, value in own.items()
+  }

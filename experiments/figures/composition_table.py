@@ -1,0 +1,239 @@
+"""Compositions beside MODA-FM: accuracies, differences, choices."""
+
+import collections
+import pathlib
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from experiments.figures import style
+from experiments.figures.composition_choice import (
+  Choice,
+  Runs,
+  Task,
+  choose,
+  find_tasks,
+)
+from experiments.figures.method_table import summarise
+from experiments.runs.records import Line
+from moda_jax.errors import UserError
+from moda_jax.files.atomic import write_whole
+from moda_jax.report import palette
+
+REFERENCE = 'moda_fm'
+
+
+def write(
+  title: str, found: Mapping[str, Sequence[Line]], path: pathlib.Path
+) -> list[pathlib.Path]:
+  """Writes `.md`, `.csv`, `.png` and `.pdf`; returns the paths.
+
+  Args:
+    title: of tables and figure.
+    found: the lines of each composition.
+    path: of the files, without their endings.
+  """
+  runs = {
+    name: {(line['target'], line['seed']): line for line in lines}
+    for name, lines in found.items()
+    if lines
+  }
+  if REFERENCE not in runs:
+    raise UserError(f'There are no runs of {REFERENCE} to compare with yet.')
+  if len(runs) < 2:
+    raise UserError(f'There are only runs of {REFERENCE} to show yet.')
+  targets = list(dict.fromkeys(target for target, _ in find_tasks(runs)))
+  choices = choose(runs)
+  return [
+    _write_markdown(path, title, targets, runs, choices),
+    style.write_csv(path, *_csv_rows(targets, runs, choices)),
+    *style.save(_draw_differences(title, targets, runs), path),
+  ]
+
+
+def accuracies(own: Mapping[Task, Line]) -> dict[Task, float]:
+  """Returns the accuracies (%) of one composition."""
+  return {task: 100 * line['accuracy'] for task, line in own.items()}
+
+
+def compare(
+  own: Mapping[Task, float], other: Mapping[Task, float]
+) -> tuple[float, float, int]:
+  """Returns mean difference, its standard error, and of how many pairs.
+
+  A pair is one target and seed. Of a single pair the error is NaN.
+  """
+  pairs = [own[task] - other[task] for task in own if task in other]
+  if not pairs:
+    return np.nan, np.nan, 0
+  few = len(pairs) < 2
+  error = np.nan if few else np.std(pairs, ddof=1) / np.sqrt(len(pairs))
+  return float(np.mean(pairs)), float(error), len(pairs)
+
+
+def _write_markdown(
+  path: pathlib.Path,
+  title: str,
+  targets: Sequence[str],
+  runs: Runs,
+  choices: Sequence[Choice],
+) -> pathlib.Path:
+  text = [
+    f'{title}.',
+    '',
+    'Accuracy (%) at the last step, mean ± standard deviation over seeds; the '
+    f'difference to `{REFERENCE}` at the same target and seed, mean ± standard '
+    'error over these pairs; how often it is chosen without target labels.',
+    '',
+    *_markdown(*_make_rows(targets, runs, choices)),
+    '',
+    *_explain_choices(targets, runs, choices),
+    '',
+  ]
+  path = path.with_name(f'{path.name}.md')
+  path.parent.mkdir(parents=True, exist_ok=True)
+  with write_whole(path) as file:
+    file.write('\n'.join(text))
+  return path
+
+
+def _markdown(
+  header: Sequence[str], rows: Sequence[Sequence[str]]
+) -> list[str]:
+  cells = [header, ['---'] * len(header), *rows]
+  return [f'| {" | ".join(row)} |' for row in cells]
+
+
+def _make_rows(
+  targets: Sequence[str], runs: Runs, choices: Sequence[Choice]
+) -> tuple[list[str], list[list[str]]]:
+  header = ['composition', *targets, 'mean', f'− `{REFERENCE}`', 'pairs']
+  header += ['chosen'] * bool(choices)
+  reference = accuracies(runs[REFERENCE])
+  rows = []
+  for name, own in runs.items():
+    values = accuracies(own)
+    row = [f'`{name}`', *_target_cells(targets, values)]
+    if name == REFERENCE:
+      row += ['', '']
+    else:
+      difference, error, count = compare(values, reference)
+      row += [_signed(difference, error), str(count)]
+    if choices:
+      own_tasks = choices[0].chosen
+      row.append(f'{list(own_tasks.values()).count(name)} of {len(own_tasks)}')
+    rows.append(row)
+  return header, rows
+
+
+def _target_cells(
+  targets: Sequence[str], values: Mapping[Task, float]
+) -> list[str]:
+  """Returns a cell for each target, and the mean where none is missing."""
+  by_target = [_of_target(values, target) for target in targets]
+  mean = f'{np.mean([np.mean(v) for v in by_target]):.1f}' * all(by_target)
+  return [*map(summarise, by_target), mean]
+
+
+def _of_target(values: Mapping[Task, float], target: str) -> list[float]:
+  return [value for (own, _), value in values.items() if own == target]
+
+
+def _signed(difference: float, error: float) -> str:
+  if np.isnan(difference):
+    return ''
+  spread = '' if np.isnan(error) else f' ± {error:.1f}'
+  return f'{difference:+.1f}{spread}'
+
+
+def _explain_choices(
+  targets: Sequence[str], runs: Runs, choices: Sequence[Choice]
+) -> list[str]:
+  """Returns the table of choices, or why there is none."""
+  if not choices:
+    return [
+      'Nothing is chosen without target labels: there is no target and seed '
+      'at which every composition was judged (see --judged).'
+    ]
+  reference = accuracies(runs[REFERENCE])
+  header = ['chosen by', *targets, 'mean', f'− `{REFERENCE}`', 'below the best']
+  rows = []
+  for choice in choices:
+    difference, error, _ = compare(choice.accuracies, reference)
+    rows.append(
+      [
+        choice.criterion,
+        *_target_cells(targets, choice.accuracies),
+        _signed(difference, error),
+        f'{abs(np.mean(list(choice.below.values()))):.1f}',
+      ]
+    )
+  return [
+    f'Chosen among {len(runs)} compositions at each target and seed, '
+    f'{len(choices[-1].chosen)} times; what lies below the best of them is '
+    'what the choice costs.',
+    '',
+    *_markdown(header, rows),
+    '',
+    f'Which one, by {choices[0].criterion}:',
+    '',
+    *(f'- {target}: {_count(choices[0], target)}' for target in targets),
+  ]
+
+
+def _count(choice: Choice, target: str) -> str:
+  """Returns the compositions chosen for a target, the most frequent first."""
+  own = [name for (t, _), name in choice.chosen.items() if t == target]
+  counted = collections.Counter(own).most_common()
+  return ', '.join(f'`{name}` ({n})' for name, n in counted) or 'none'
+
+
+def _csv_rows(
+  targets: Sequence[str], runs: Runs, choices: Sequence[Choice]
+) -> tuple[list[str], list[list[object]]]:
+  header = ['composition', 'target', 'seed', 'accuracy', 'difference']
+  choices = [choice for choice in choices if choice.chosen]
+  header += [f'chosen by {choice.criterion}' for choice in choices]
+  reference = accuracies(runs[REFERENCE])
+  rows: list[list[object]] = []
+  for name, own in runs.items():
+    for task, value in accuracies(own).items():
+      known = task in reference
+      difference = round(value - reference[task], 3) if known else ''
+      picked = [int(c.chosen.get(task) == name) for c in choices]
+      rows.append([name, *task, round(value, 3), difference, *picked])
+  rows.sort(key=lambda row: targets.index(str(row[1])))
+  return header, rows
+
+
+def _draw_differences(title: str, targets: Sequence[str], runs: Runs) -> Figure:
+  """Returns points for each composition: its distance to the reference."""
+  reference = accuracies(runs[REFERENCE])
+  others = {n: accuracies(own) for n, own in runs.items() if n != REFERENCE}
+  size = (5.6, 0.7 + 0.22 * max(1, len(others)))
+  figure, (axes,) = style.make_panels(1, title, size)
+  axes.axvline(0, color=palette.GREY, lw=1)
+  for target in targets:
+    points = []
+    for place, own in enumerate(others.values()):
+      kept = {t: value for t, value in own.items() if t[0] == target}
+      points.append((compare(kept, reference)[0], place))
+    label, color = style.domain_name(target), style.domain_color(target)
+    axes.plot(*zip(*points, strict=True), 'o', color=color, label=label, ms=3.5)
+  found = [compare(own, reference) for own in others.values()]
+  means, errors, _ = zip(*found, strict=True)
+  axes.errorbar(
+    means,
+    range(len(others)),
+    xerr=np.nan_to_num(errors),
+    fmt='|',
+    color=palette.BLACK,
+    ms=9,
+    label='mean, standard error',
+  )
+  axes.set_yticks(range(len(others)), list(others))
+  axes.set_ylim(len(others) - 0.4, -0.6)
+  axes.set_xlabel('points of accuracy above MODA-FM')
+  figure.legend(loc='outside lower center', ncols=3)
+  return figure

@@ -1,0 +1,155 @@
+"""The table of compositions: its rows, differences and choices."""
+
+import csv
+
+import pytest
+from made_up_runs import write_run
+
+from experiments import compositions
+from experiments.figures import composition_choice, composition_table
+from experiments.runs import records
+from experiments.runs.scales import find_setting
+from moda_jax.errors import UserError
+from moda_jax.objectives import find_method
+from moda_jax.training.variants import parse_variant
+
+TINY = find_setting('digits', 'tiny')
+ROWS = ['moda_fm', 'fm', 'moda_fm:target_term=fixmatch+mcc']
+# Accuracy and entropy by row, target and seed; two classes.
+FIGURES = {
+  ('moda_fm', 'mnist', 0): (0.50, 0.30),
+  ('moda_fm', 'mnist', 1): (0.60, 0.30),
+  ('moda_fm', 'mnistm', 0): (0.40, 0.30),
+  ('fm', 'mnist', 0): (0.60, 0.20),
+  ('fm', 'mnist', 1): (0.62, 0.40),
+  ('fm', 'mnistm', 0): (0.37, 0.40),
+  (ROWS[2], 'mnist', 0): (0.70, 0.40),
+  (ROWS[2], 'mnist', 1): (0.80, 0.10),
+  (ROWS[2], 'mnistm', 0): (0.45, 0.20),
+}
+
+
+def make_lines(plans, judged=True):
+  lines = []
+  for name, requests in plans.items():
+    for request in requests:
+      key = (name, request.target, request.seed)
+      if key not in FIGURES:
+        continue
+      accuracy, entropy = FIGURES[key]
+      said = {
+        'selection/entropy': entropy,
+        'selection/effective_classes': 2.0,
+      }
+      folder, config = request.folder, request.config()
+      write_run(folder, config, accuracy, **(said if judged else {}))
+      lines += records.describe_run(folder, TINY)
+  return lines
+
+
+@pytest.fixture
+def plans(study_flags):
+  study_flags.seeds = 2
+  return compositions.make_plans(compositions.find_variants('digits', ROWS))
+
+
+def test_a_line_has_what_was_said_without_labels(plans):
+  lines = make_lines(plans)
+  expected = {'entropy': 0.3, 'effective_classes': 2.0, 'classes': 2}
+  assert lines[0]['criteria'] == expected
+  assert make_lines(plans, judged=False)[0]['criteria'] == {}
+
+
+def test_differences_are_between_pairs_of_one_target_and_seed(plans):
+  own = {('a', 0): 53.0, ('a', 1): 51.0, ('b', 0): 50.0, ('c', 0): 0.0}
+  other = {('a', 0): 50.0, ('a', 1): 50.0, ('b', 0): 48.0}
+  mean, error, count = composition_table.compare(own, other)
+  # Of 3, 1 and 2: variance 1, so that the error is 1/√3.
+  assert (mean, count) == (pytest.approx(2), 3)
+  assert error == pytest.approx(3**-0.5)
+  assert composition_table.compare(own, {})[2] == 0
+
+
+def test_a_composition_is_chosen_by_lowest_entropy(plans):
+  found = {}
+  for line in make_lines(plans):
+    parts = line['config'].get('objective.target_term')
+    name = ROWS[2] if parts else line['method']
+    found.setdefault(name, {})[line['target'], line['seed']] = line
+  default, random, best = composition_choice.choose(found)
+  assert default.criterion == 'entropy (default)'
+  assert default.chosen == {
+    ('mnist', 0): 'fm',
+    ('mnist', 1): ROWS[2],
+    ('mnistm', 0): ROWS[2],
+  }
+  below = {('mnist', 0): 10.0, ('mnist', 1): 0.0, ('mnistm', 0): 0.0}
+  assert default.below == pytest.approx(below)
+  assert random.accuracies['mnist', 0] == pytest.approx(60)
+  assert set(best.chosen.values()) == {ROWS[2]}
+  del found['fm']['mnist', 0]['criteria']
+  assert ('mnist', 0) not in composition_choice.choose(found)[0].chosen
+
+
+def test_the_table_of_compositions(plans, tmp_path):
+  lines = make_lines(plans)
+  out = tmp_path / 'drawn'
+  files = compositions.draw(plans, ['mu_c=0.5'], TINY, lines, out)
+  assert [f.suffix for f in files] == ['.md', '.csv', '.png', '.pdf']
+  text = files[0].read_text()
+  assert 'parts at their default values but for mu_c=0.5.' in text
+  # 10, 2 and −3 points: mean 3, standard error √43/√3.
+  row = '| `fm` | 61.0 ± 1.4 | 37.0 | 49.0 | +3.0 ± 3.8 | 3 | 1 of 3 |'
+  assert row in text
+  # 60, 80 and 45 chosen: 10, 20 and 5 points above MODA-FM.
+  row = '| entropy (default) | 70.0 ± 14.1 | 45.0 | 57.5 | +11.7 ± 4.4 | 3.3 |'
+  assert row in text
+  with files[1].open() as file:
+    rows = list(csv.DictReader(file))
+  assert len(rows) == 9
+  assert sum(int(r['chosen by entropy (default)']) for r in rows) == 3
+
+
+def test_old_lines_have_rows_and_no_choice(plans, tmp_path):
+  lines = make_lines(plans, judged=False)
+  for line in lines:
+    del line['criteria']
+  (text, *_) = compositions.draw(plans, [], TINY, lines, tmp_path / 'drawn')
+  assert 'Nothing is chosen without target labels' in text.read_text()
+  assert '+3.0 ± 3.8 | 3 |' in text.read_text()
+  judged = make_lines(plans)
+  (text, *_) = compositions.draw(
+    plans, [], TINY, lines + judged, tmp_path / 'drawn'
+  )
+  assert '1 of 3' in text.read_text()
+  with pytest.raises(UserError, match='only runs of moda_fm'):
+    compositions.draw(plans, [], TINY, lines[:1], tmp_path / 'drawn')
+  with pytest.raises(UserError, match='no runs of moda_fm to compare'):
+    compositions.draw(plans, [], TINY, lines[-1:], tmp_path / 'drawn')
+
+
+def test_every_row_is_a_method_of_its_own(study_flags):
+  variants = compositions.find_variants('digits')
+  assert 'mada' not in {v.text for v in compositions.find_variants('office31')}
+  study_flags.targets = ['mnistm']
+  plans = compositions.make_plans(variants)
+  objectives = [q.config().objective for (q,) in plans.values()]
+  methods = [find_method(objective) for objective in objectives]
+  parts = [method.names for method in methods]
+  assert len(set(parts)) == len(parts) == 26
+  folders = {request.folder for (request,) in plans.values()}
+  assert len(folders) == len(parts)
+
+
+@pytest.mark.parametrize(
+  ('text', 'named'),
+  [
+    ('modafm', "names 'modafm'; known are source_only"),
+    ('moda_fm:weights', "'weights' must be key=value"),
+    ('moda_fm:=mcc', "'=mcc' must be key=value"),
+    ('moda_fm:weights=uniform:', "'' must be key=value"),
+  ],
+)
+def test_what_is_no_composition_is_refused(text, named):
+  with pytest.raises(UserError, match=named):
+    parse_variant(text)
