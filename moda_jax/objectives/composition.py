@@ -128,10 +128,20 @@ class Composition(Method):
     """See the base class."""
     return self.weights.curves
 
+  @property
+  def confidence_threshold(self) -> float | None:
+    """See the base class."""
+    plain = [
+      getattr(self.options, confident.option)
+      for confident in self.confident
+      if confident.is_plain
+    ]
+    return plain[0] if plain else None
+
   def describe_progress(self, metrics: dict[str, float]) -> list[str]:
     """See the base class."""
-    said = super().describe_progress(metrics)
-    return [*said, *self.weights.describe_progress(metrics)]
+    parts: list[Any] = [*self.target_terms, self.weights]
+    return [text for part in parts for text in part.describe_progress(metrics)]
 
   def find_trouble(self, metrics: dict[str, float]) -> str:
     """See the base class."""
@@ -166,6 +176,7 @@ def compose(
     ),
     'classified_views': tuple(v for v in _VIEWS if v in classified),
     'parts': ('extractor', 'classifier', *networks),
+    'confident': tuple(t.confident for t in terms if t.confident is not None),
     'depends_on_length': any(kind.depends_on_length for kind in kinds),
   }
   return type('Composition', (Composition,), values)

@@ -7,14 +7,13 @@ files or the training loop; the loop knows no method by name.
 import abc
 import dataclasses
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 
 from moda_jax.config import option
 from moda_jax.data.spec import BatchSpec
 from moda_jax.models.networks import Networks
-from moda_jax.objectives import metrics as names
 from moda_jax.objectives.forward import Batch, Forward, Metrics, Params, State
 
 
@@ -47,6 +46,27 @@ class AdversarialOptions:
   mu_d: float = option(1e-2, least=0)
 
 
+class Confident(NamedTuple):
+  """A term's threshold, above which target samples are trained on.
+
+  Attributes:
+    metric: what the share of these samples is logged as.
+    option: the name of the threshold among the term's options.
+    symbol: what a sample is compared with, in formulas.
+    title: of the plot of the share.
+    note: what the plot shows.
+    is_plain: whether it is the classifier's largest probability for the weak
+      view that is compared with the threshold, both as they are.
+  """
+
+  metric: str
+  option: str
+  symbol: str
+  title: str
+  note: str
+  is_plain: bool = False
+
+
 class Method(abc.ABC):
   """A system that learns from labelled sources and an unlabelled target.
 
@@ -56,6 +76,7 @@ class Method(abc.ABC):
     batch_spec: what the batch carries.
     parts: the networks that the method has parameters of.
     depends_on_length: whether its loss depends on `total_steps`.
+    confident: the thresholds of its terms on the target.
     observe_sources: None, or `(params, state, batch, first) -> state`, which is
       shown all source examples before the method predicts, `first` being true
       for the first batch; `batch['source']['mask']` marks real examples.
@@ -69,6 +90,7 @@ class Method(abc.ABC):
   batch_spec: ClassVar[BatchSpec] = BatchSpec()
   parts: ClassVar[tuple[str, ...]] = ('extractor', 'classifier')
   depends_on_length: ClassVar[bool] = False
+  confident: ClassVar[tuple[Confident, ...]] = ()
   observe_sources: Callable[..., State] | None = None
   task_losses: Callable[[Forward], jax.Array] | None = None
 
@@ -167,17 +189,16 @@ class Method(abc.ABC):
 
   @property
   def confidence_threshold(self) -> float | None:
-    """τ, above which predictions are trained towards; None where none are."""
-    return getattr(self.options, 'tau', None)
+    """The probability of the weak view's class above which it is trained on.
+
+    None where no probability by itself decides.
+    """
+    return None
 
   def describe_progress(self, metrics: dict[str, float]) -> list[str]:
     """Returns what belongs in the progress line, in the method's own terms."""
-    if names.CONFIDENT not in metrics:
-      return []
-    return [
-      f'consistency {metrics[names.CONSISTENCY]:.3f}',
-      f'above τ {100 * metrics[names.CONFIDENT]:.0f} %',
-    ]
+    del metrics
+    return []
 
   def find_trouble(self, metrics: dict[str, float]) -> str:
     """Returns a warning that these metrics deserve, or nothing."""

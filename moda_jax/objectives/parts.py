@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from moda_jax.objectives.forward import Answers, Forward, Params, State
-from moda_jax.objectives.method import NoOptions
+from moda_jax.objectives.method import Confident, NoOptions
 
 if TYPE_CHECKING:
   from moda_jax.objectives.composition import Composition
@@ -168,13 +168,29 @@ class TargetTerm(Part, abc.ABC):
 
   Attributes:
     needs_experts: whether it reads the answers of several classifiers.
+    shown: which of the metrics that it logs belong in the progress line.
+    confident: its threshold, where it has one.
   """
 
   needs_experts: ClassVar[bool] = False
+  shown: ClassVar[tuple[str, ...]] = ()
+  confident: ClassVar[Confident | None] = None
 
   @abc.abstractmethod
   def __call__(self, forward: Forward) -> jax.Array:
     """Returns the term, weighted, `[]`; logs what it is made of."""
+
+  def describe_progress(self, metrics: dict[str, float]) -> list[str]:
+    """See `Method.describe_progress`."""
+    said = [
+      f'{name.replace("_", " ")} {metrics[name]:.3f}'
+      for name in self.shown
+      if name in metrics
+    ]
+    if self.confident is not None and self.confident.metric in metrics:
+      share = 100 * metrics[self.confident.metric]
+      said.append(f'above {self.confident.symbol} {share:.0f} %')
+    return said
 
 
 class Predictor(Part, abc.ABC):

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from moda_jax.objectives import metrics as names
+from moda_jax.objectives.method import Confident
 from moda_jax.report.html import WIDTH
 from moda_jax.report.palette import Style, style
 from moda_jax.training import progress
@@ -72,11 +73,17 @@ def draw_shares(
   return figure
 
 
-def draw_confident(lines: Lines, name: str, threshold: float | None) -> Figure:
-  """Draws the metric `name`: the share of target samples trained on."""
-  limit = 'τ' if threshold is None else f'τ = {threshold:g}'
+def draw_confident(
+  lines: Lines, confident: Confident, threshold: float | None
+) -> Figure:
+  """Draws the share of target samples that a term trains on."""
+  limit = confident.symbol
+  if threshold is not None:
+    # Of a symbol such as 'τ c' the first letter is what is set.
+    rest = limit[1:] and f'{limit}, {limit[0]}'
+    limit = f'{rest or limit} = {threshold:g}'
   figure, axes = make_axes(f'target samples above {limit} (%)')
-  steps, values = series(lines, name)
+  steps, values = series(lines, confident.metric)
   _plot(axes, steps, 100 * values, '', style(0))
   axes.set_ylim(-2, 102)
   return figure

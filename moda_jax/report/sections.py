@@ -141,35 +141,15 @@ def _show_curves(run: ReportedRun, styles: Mapping[str, Style]) -> str:
     drawn = curves.draw_shares('source weight α', lines, names.ALPHA, styles)
     note = 'How much each source counts.'
     shown.append(figure(drawn, 'Source weight α', note))
-  for name, (threshold, title, note) in _CONFIDENT.items():
-    if name in last:
-      value = run.config.objective.get(threshold)
-      drawn = curves.draw_confident(lines, name, value)
-      shown.append(figure(drawn, title, note))
+  for confident in find_method(run.config.objective).confident:
+    if confident.metric in last:
+      value = run.config.objective.get(confident.option)
+      drawn = curves.draw_confident(lines, confident, value)
+      shown.append(figure(drawn, confident.title, confident.note))
   target = run.config.data.target
   for title, drawn in curves.draw_losses(lines, target, styles).items():
     shown.append(figure(drawn, title))
   return '<h2>Over time</h2>' + grid(shown)
-
-
-# By what is logged: the option of the threshold, title and note.
-_CONFIDENT = {
-  names.CONFIDENT: (
-    'tau',
-    'Confident target samples',
-    'Those that the consistency term is trained on.',
-  ),
-  names.ADAMATCH_CONFIDENT: (
-    'adamatch_tau',
-    'Confident target samples (AdaMatch)',
-    'τ is relative to the mean confidence on the sources.',
-  ),
-  names.DAEL_CONFIDENT: (
-    'dael_tau',
-    'Confident target samples (DAEL)',
-    'Those of which one expert is sure enough to teach all.',
-  ),
-}
 
 
 def _show_answers(seen: Examination) -> str:

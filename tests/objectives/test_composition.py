@@ -230,3 +230,20 @@ def test_a_part_is_named_by_text():
   given = {**objective(), 'weights': True}
   with pytest.raises(UserError, match=r'weights = True is not allowed; .* str'):
     find_method(given)
+
+
+@pytest.mark.parametrize(
+  ('term', 'threshold'),
+  [
+    ('fixmatch', 0.8),
+    ('mcc+fixmatch', 0.8),
+    ('adamatch+fixmatch', 0.8),
+    ('adamatch', None),  # relative to what the sources show
+    ('dael', None),  # of the surest expert, not of their mean
+    ('mcc', None),
+  ],
+)
+def test_the_probability_above_which_a_sample_is_trained_on(term, threshold):
+  values = {'tau': 0.8} if 'fixmatch' in term else {}
+  method = make('uniform', 'none', term, 'experts', **values)
+  assert method.confidence_threshold == threshold

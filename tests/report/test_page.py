@@ -184,7 +184,9 @@ def test_every_share_of_confident_samples_has_its_figure():
   text = sections._show_curves(
     types.SimpleNamespace(
       metrics=[{'step': 1.0, 'mixture/a': 2.0, 'mixture/b': 3.0} | shares],
-      config=tiny.make_run_config(),
+      config=tiny.make_run_config(
+        target_term='fixmatch+adamatch+dael', predictor='experts'
+      ),
     ),
     palette.domain_styles('abt'),
   )

@@ -36,6 +36,38 @@ def test_the_line_shows_what_there_is(metrics, shown):
 
 
 @pytest.mark.parametrize(
+  ('term', 'shown'),
+  [
+    ('adamatch', 'adamatch 0.200  above τ c 40 %'),
+    (
+      'fixmatch+mcc',
+      'consistency 0.100  above τ 25 %  confusion 0.300',
+    ),
+    ('adamatch+mcc', 'adamatch 0.200  above τ c 40 %  confusion 0.300'),
+    ('information', 'target entropy 0.500  variety 0.600'),
+    ('dael', 'dael 0.700  above ε 75 %'),
+    ('none', 'loss 1.000'),
+  ],
+)
+def test_every_term_on_the_target_says_how_it_does(term, shown):
+  metrics = {
+    'loss': 1.0,
+    'consistency': 0.1,
+    'confident': 0.25,
+    'adamatch': 0.2,
+    'adamatch_confident': 0.4,
+    'confusion': 0.3,
+    'target_entropy': 0.5,
+    'variety': 0.6,
+    'dael': 0.7,
+    'dael_confident': 0.75,
+  }
+  method = tiny.make_composition(('uniform', 'none', term, 'experts'))
+  line = progress.progress_line(method, 7, 100, metrics)
+  assert line.endswith(shown)
+
+
+@pytest.mark.parametrize(
   ('seconds', 'shown'),
   [(4, '4s'), (75, '1m15s'), (3700, '1h01m'), (float('inf'), '?')],
 )

@@ -8,6 +8,7 @@ from moda_jax.config import option
 from moda_jax.objectives import adamatch
 from moda_jax.objectives import metrics as names
 from moda_jax.objectives.forward import Forward
+from moda_jax.objectives.method import Confident
 from moda_jax.objectives.parts import TargetTerm
 
 
@@ -37,6 +38,14 @@ class AdaMatch(TargetTerm):
   target_views = ('weak', 'strong')
   classified_views = ('weak', 'strong')
   depends_on_length = True  # through μ(t)
+  shown = (names.ADAMATCH,)
+  confident = Confident(
+    names.ADAMATCH_CONFIDENT,
+    'adamatch_tau',
+    'τ c',
+    'Confident target samples (AdaMatch)',
+    'c is the mean confidence on the sources.',
+  )
 
   def __call__(self, forward: Forward) -> jax.Array:
     """See the base class."""

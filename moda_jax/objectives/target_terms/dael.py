@@ -8,6 +8,7 @@ from moda_jax.config import option
 from moda_jax.objectives import dael
 from moda_jax.objectives import metrics as names
 from moda_jax.objectives.forward import Forward
+from moda_jax.objectives.method import Confident
 from moda_jax.objectives.parts import TargetTerm
 
 
@@ -35,6 +36,14 @@ class Dael(TargetTerm):
   target_views = ('weak', 'strong')
   classified_views = ('weak', 'strong')
   needs_experts = True
+  shown = (names.DAEL,)
+  confident = Confident(
+    names.DAEL_CONFIDENT,
+    'dael_tau',
+    'ε',
+    'Confident target samples (DAEL)',
+    'Those of which one expert is sure enough to teach all.',
+  )
 
   def __call__(self, forward: Forward) -> jax.Array:
     """See the base class."""

@@ -41,6 +41,7 @@ class Entropy(TargetTerm):
   paper = 'Grandvalet & Bengio 2005'
   target_views = ('weak',)
   classified_views = ('weak',)
+  shown: ClassVar[tuple[str, ...]] = (names.TARGET_ENTROPY,)
 
   def __call__(self, forward: Forward) -> jax.Array:
     """See the base class."""
@@ -58,6 +59,7 @@ class Information(Entropy):
 
   Options = InformationOptions
   paper = 'Liang et al. 2020'
+  shown = (names.TARGET_ENTROPY, names.VARIETY)
 
   def __call__(self, forward: Forward) -> jax.Array:
     """See the base class."""

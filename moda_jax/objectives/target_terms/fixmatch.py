@@ -5,7 +5,7 @@ import jax
 from moda_jax.objectives import metrics as names
 from moda_jax.objectives import terms
 from moda_jax.objectives.forward import Forward
-from moda_jax.objectives.method import ConsistencyOptions
+from moda_jax.objectives.method import Confident, ConsistencyOptions
 from moda_jax.objectives.parts import TargetTerm
 
 
@@ -16,6 +16,15 @@ class FixMatch(TargetTerm):
   paper = 'Sohn et al. 2020'
   target_views = ('weak', 'strong')
   classified_views = ('weak', 'strong')
+  shown = (names.CONSISTENCY,)
+  confident = Confident(
+    names.CONFIDENT,
+    'tau',
+    'τ',
+    'Confident target samples',
+    'Those that the consistency term is trained on.',
+    is_plain=True,
+  )
 
   def __call__(self, forward: Forward) -> jax.Array:
     """See the base class."""

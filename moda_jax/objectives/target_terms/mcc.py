@@ -31,6 +31,7 @@ class Mcc(TargetTerm):
   paper = 'Jin et al. 2020'
   target_views = ('weak',)
   classified_views = ('weak',)
+  shown = (names.CONFUSION,)
 
   def __call__(self, forward: Forward) -> jax.Array:
     """See the base class."""
