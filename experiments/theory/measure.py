@@ -15,7 +15,7 @@ from moda_jax.data.domains import Domain
 from moda_jax.data.rows import take_rows
 from moda_jax.errors import UserError
 from moda_jax.objectives import metrics as names
-from moda_jax.objectives import terms as losses
+from moda_jax.objectives.formulas import terms as losses
 from moda_jax.training.experiment import Experiment
 from moda_jax.training.recorded import read_recorded
 from moda_jax.training.run_folder import read_metrics

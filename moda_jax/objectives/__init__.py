@@ -1,7 +1,8 @@
 """Objectives: methods by name in `METHODS`, most of them composed of parts.
 
 A method is composed of weights, alignment, target terms and a predictor, each
-kind in a folder of its own; `named` has the compositions with a name.
+kind in a folder of its own; `formulas` has what they compute, as functions of
+arrays, and `named` the compositions with a name.
 """
 
 from collections.abc import Mapping

@@ -9,7 +9,7 @@ import numpy as np
 
 from moda_jax.models.networks import Dropout
 from moda_jax.objectives import metrics as names
-from moda_jax.objectives import terms
+from moda_jax.objectives.formulas import terms
 
 Params = dict[str, Any]
 State = dict[str, Any]

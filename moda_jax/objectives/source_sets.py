@@ -7,7 +7,7 @@ groups `[G, B, F]`.
 import jax
 import jax.numpy as jnp
 
-from moda_jax.objectives import terms
+from moda_jax.objectives.formulas import terms
 
 _FAR = 1e9  # the distance to a class that was never seen
 Sets = dict[str, jax.Array]  # 'mean' [M, K, F] and 'count' [M, K]

@@ -3,7 +3,8 @@
 import jax
 
 from moda_jax.data.spec import BatchSpec
-from moda_jax.objectives import metrics, terms
+from moda_jax.objectives import metrics
+from moda_jax.objectives.formulas import terms
 from moda_jax.objectives.forward import Forward
 from moda_jax.objectives.method import Method
 

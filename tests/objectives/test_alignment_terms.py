@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import twins
 
-from moda_jax.objectives import cdan, coral, mmd
+from moda_jax.objectives.formulas import cdan, coral, mmd
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import twins
 
-from moda_jax.objectives import adamatch, confusion, dael, entropies
+from moda_jax.objectives.formulas import adamatch, confusion, dael, entropies
 
 CLASSES = 4
 

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from moda_jax.objectives import terms
+from moda_jax.objectives.formulas import terms
 
 
 @pytest.fixture(autouse=True)

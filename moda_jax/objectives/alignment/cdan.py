@@ -7,12 +7,12 @@ import jax.numpy as jnp
 
 from moda_jax.models.layers import scaled
 from moda_jax.models.networks import pooled
-from moda_jax.objectives import cdan, terms
 from moda_jax.objectives import metrics as names
 from moda_jax.objectives.alignment.small_discriminator import (
   HIDDEN,
   SmallDiscriminator,
 )
+from moda_jax.objectives.formulas import cdan, terms
 from moda_jax.objectives.forward import Forward, Params, State
 from moda_jax.objectives.method import AdversarialOptions
 from moda_jax.objectives.parts import Aligned, Alignment
@@ -25,7 +25,10 @@ class Cdan(Alignment):
   """μ_d (source_j by weight + target), one discriminator of z ⊗ ŷ, reversed.
 
   z is pooled over space; large products are mapped at random, see
-  `moda_jax.objectives.cdan`.
+  `moda_jax.objectives.formulas.cdan`. μ_d is the same from the first step to
+  the last, as in `dann`. The paper multiplies it by (1 − e^−10p) / (1 + e^−10p)
+  instead, p being the share of training that is over, with a weight of 1 at
+  the end; `mada` has that ramp.
   """
 
   Options = AdversarialOptions

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 
 from moda_jax.config import option
 from moda_jax.models.networks import at_least_float32, pooled
-from moda_jax.objectives import coral
 from moda_jax.objectives import metrics as names
+from moda_jax.objectives.formulas import coral
 from moda_jax.objectives.forward import Forward
 from moda_jax.objectives.parts import Aligned, Alignment
 

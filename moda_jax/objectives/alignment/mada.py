@@ -8,11 +8,11 @@ import jax.numpy as jnp
 from moda_jax.models.layers import scaled
 from moda_jax.models.networks import pooled
 from moda_jax.objectives import metrics as names
-from moda_jax.objectives import terms
 from moda_jax.objectives.alignment.small_discriminator import (
   HIDDEN,
   SmallDiscriminator,
 )
+from moda_jax.objectives.formulas import terms
 from moda_jax.objectives.forward import Forward, Params, State
 from moda_jax.objectives.parts import Aligned, Alignment
 from moda_jax.objectives.reversal import reverse_gradient

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 
 from moda_jax.objectives import metrics as names
-from moda_jax.objectives import terms
+from moda_jax.objectives.formulas import terms
 from moda_jax.objectives.forward import Forward
 from moda_jax.objectives.method import AdversarialOptions
 from moda_jax.objectives.parts import Aligned, Alignment

@@ -7,7 +7,7 @@ import jax
 from moda_jax.config import option
 from moda_jax.models.networks import pooled
 from moda_jax.objectives import metrics as names
-from moda_jax.objectives import mmd
+from moda_jax.objectives.formulas import mmd
 from moda_jax.objectives.forward import Forward
 from moda_jax.objectives.parts import Aligned, Alignment
 

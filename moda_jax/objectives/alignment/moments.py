@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from moda_jax.config import option
 from moda_jax.models.networks import at_least_float32
 from moda_jax.objectives import metrics as names
-from moda_jax.objectives import terms
+from moda_jax.objectives.formulas import terms
 from moda_jax.objectives.forward import Forward
 from moda_jax.objectives.parts import Aligned, Alignment
 

@@ -7,7 +7,8 @@ import jax.numpy as jnp
 
 from moda_jax.config import option
 from moda_jax.models.networks import pooled
-from moda_jax.objectives import metrics, mmd, source_sets
+from moda_jax.objectives import metrics, source_sets
+from moda_jax.objectives.formulas import mmd
 from moda_jax.objectives.forward import (
   Answers,
   Batch,

@@ -3,8 +3,8 @@
 import jax
 import jax.numpy as jnp
 
-from moda_jax.objectives import dael
 from moda_jax.objectives import metrics as names
+from moda_jax.objectives.formulas import dael
 from moda_jax.objectives.forward import Answers, Forward
 from moda_jax.objectives.predictors.experts import Experts, log_mean
 

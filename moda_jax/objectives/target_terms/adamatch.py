@@ -5,8 +5,8 @@ import dataclasses
 import jax
 
 from moda_jax.config import option
-from moda_jax.objectives import adamatch
 from moda_jax.objectives import metrics as names
+from moda_jax.objectives.formulas import adamatch
 from moda_jax.objectives.forward import Forward
 from moda_jax.objectives.method import Confident
 from moda_jax.objectives.parts import TargetTerm

@@ -6,8 +6,8 @@ from typing import ClassVar
 import jax
 
 from moda_jax.config import option
-from moda_jax.objectives import entropies
 from moda_jax.objectives import metrics as names
+from moda_jax.objectives.formulas import entropies
 from moda_jax.objectives.forward import Forward
 from moda_jax.objectives.parts import TargetTerm
 

@@ -3,7 +3,7 @@
 import jax
 
 from moda_jax.objectives import metrics as names
-from moda_jax.objectives import terms
+from moda_jax.objectives.formulas import terms
 from moda_jax.objectives.forward import Forward
 from moda_jax.objectives.method import Confident, ConsistencyOptions
 from moda_jax.objectives.parts import TargetTerm

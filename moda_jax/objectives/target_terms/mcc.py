@@ -5,8 +5,8 @@ import dataclasses
 import jax
 
 from moda_jax.config import option
-from moda_jax.objectives import confusion
 from moda_jax.objectives import metrics as names
+from moda_jax.objectives.formulas import confusion
 from moda_jax.objectives.forward import Forward
 from moda_jax.objectives.parts import TargetTerm
 

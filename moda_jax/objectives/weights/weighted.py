@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from moda_jax.config import option
 from moda_jax.objectives import metrics as names
-from moda_jax.objectives import terms
+from moda_jax.objectives.formulas import terms
 from moda_jax.objectives.forward import Forward, Params, State
 from moda_jax.objectives.parts import Weights
 from moda_jax.objectives.reversal import reverse_gradient

@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from moda_jax.objectives.entropies import entropies
+from moda_jax.objectives.formulas.entropies import entropies
 
 _LEAST = 1e-12  # mass of a class below which its row is not scaled up
 

@@ -1,0 +1,1 @@
+"""What the parts of methods compute, as pure functions of arrays."""
