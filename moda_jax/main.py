@@ -72,10 +72,10 @@ def main() -> None:
 
 def _run(config: ml_collections.ConfigDict, workdir: str) -> None:
   from moda_jax import report
-  from moda_jax.training import loop, predictions, processes
+  from moda_jax.training import loop, predictions, processes, reopened
 
   if _MODE.value == 'evaluate':
-    loop.evaluate(config, workdir)
+    reopened.evaluate(config, workdir)
     return
   if _MODE.value == 'predict':
     path = predictions.write_predictions(config, workdir)

@@ -13,7 +13,7 @@ from configs import arrays, folder
 from moda_jax import report
 from moda_jax.errors import UserError
 from moda_jax.training import loop as train
-from moda_jax.training import predictions
+from moda_jax.training import predictions, reopened
 from moda_jax.training.evaluation import Evaluator
 from moda_jax.training.model import Model
 
@@ -72,7 +72,7 @@ def test_pictures_with_and_without_labels_of_the_target(tmp_path):
   page = report.write_run_page(outcome, tmp_path / 'run')
   assert 'no labels' in page.read_text()
   with pytest.raises(UserError, match='--mode=predict'):
-    train.evaluate(outcome.experiment.config, tmp_path / 'run')
+    reopened.evaluate(outcome.experiment.config, tmp_path / 'run')
 
 
 @pytest.mark.slow

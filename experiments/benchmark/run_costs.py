@@ -7,7 +7,7 @@ from typing import Any
 from experiments.benchmark import rounds, settings
 from experiments.benchmark.options import Options
 from experiments.benchmark.ours import Ours
-from moda_jax.training.loop import open_folder
+from moda_jax.training.reopened import open_folder
 
 _CASE = settings.CASES['digits']
 

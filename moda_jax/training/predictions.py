@@ -9,7 +9,7 @@ import numpy as np
 
 from moda_jax.data.domains import Domain, Domains
 from moda_jax.files.atomic import write_whole
-from moda_jax.training import devices, loop, processes
+from moda_jax.training import devices, processes, reopened
 
 _HEADER = ('example', 'class', 'probability')
 
@@ -25,7 +25,7 @@ def write_predictions(
   several seeds; where these have test examples of their own, those of the first
   seed are predicted.
   """
-  experiment, state = loop.restore(config, workdir, data)
+  experiment, state = reopened.restore(config, workdir, data)
   test = experiment.domains.test
   state = devices.bring_home(experiment.evaluator.observe_sources(state))
   path = pathlib.Path(workdir) / 'predictions.csv'

@@ -13,7 +13,7 @@ from comparison import assert_same_state, logged
 import moda_jax
 from moda_jax.errors import Interrupted, UserError
 from moda_jax.selection.criteria import CRITERIA
-from moda_jax.training import loop
+from moda_jax.training import reopened
 from moda_jax.training.evaluation import Evaluator
 from moda_jax.training.experiment import Experiment
 from moda_jax.training.kept import Keeper, order_evaluations
@@ -112,7 +112,7 @@ def test_the_best_evaluation_is_kept_and_used(scripted, tmp_path, caplog):
 def test_evaluating_a_run_takes_the_kept_step(scripted, tmp_path):
   outcome = train(tmp_path)
   config = tiny.make_run_config(**VALUES, selection='entropy')
-  again = loop.evaluate(config, tmp_path, tiny.make_domains())
+  again = reopened.evaluate(config, tmp_path, tiny.make_domains())
   assert again == outcome.accuracy
   # The same command again trains nothing and takes the same.
   assert_same_state(train(tmp_path), outcome)

@@ -12,6 +12,7 @@ import tiny
 
 from moda_jax.errors import Interrupted, NonFiniteError, UserError
 from moda_jax.training import loop as train
+from moda_jax.training import reopened
 from moda_jax.training.evaluation import Evaluator
 from moda_jax.training.experiment import Experiment
 from moda_jax.training.run_folder import read_metrics
@@ -254,7 +255,7 @@ def test_a_batch_that_all_devices_do_not_divide(tmp_path, caplog):
   outcome = train.train(config, tmp_path, tiny.make_domains())
   assert outcome.experiment.devices == 6
   assert 'training on 6 of 8 devices' in caplog.text
-  assert train.evaluate(config, tmp_path, tiny.make_domains()) == (
+  assert reopened.evaluate(config, tmp_path, tiny.make_domains()) == (
     outcome.accuracy
   )
 
@@ -279,13 +280,13 @@ def test_eight_devices_train_alike(whole, tmp_path):
 def test_evaluate_reads_the_last_checkpoint(whole, tmp_path):
   outcome, workdir = whole
   config, data = tiny.make_run_config(), tiny.make_domains()
-  assert train.evaluate(config, workdir, data) == outcome.accuracy
+  assert reopened.evaluate(config, workdir, data) == outcome.accuracy
   with pytest.raises(UserError, match='does not hold a run'):
-    train.evaluate(config, tmp_path / 'none', data)
+    reopened.evaluate(config, tmp_path / 'none', data)
   before = (workdir / 'metrics.jsonl').read_text()
   with (workdir / 'metrics.jsonl').open('a') as file:
     file.write('{"step": 7}\n')  # of a run that is still training
-  train.evaluate(config, workdir, data)
+  reopened.evaluate(config, workdir, data)
   assert (workdir / 'metrics.jsonl').read_text() == before + '{"step": 7}\n'
   (workdir / 'metrics.jsonl').write_text(before)
 
@@ -297,7 +298,7 @@ def test_evaluate_tells_each_source_and_what_chose_the_best(tmp_path, caplog):
   caplog.clear()
   caplog.set_level('INFO')
   config = tiny.make_run_config(method='dann_ss')
-  train.evaluate(config, tmp_path, tiny.make_domains())
+  reopened.evaluate(config, tmp_path, tiny.make_domains())
   for source, accuracy in outcome.by_predictor.items():
     assert f'from {source} alone {100 * accuracy:.2f} %' in caplog.text
   assert 'chosen with target labels' in caplog.text

@@ -8,7 +8,7 @@ import pytest
 import tiny
 
 from moda_jax.errors import UserError
-from moda_jax.training import loop
+from moda_jax.training import loop, reopened
 from moda_jax.training.experiment import Experiment
 from moda_jax.training.run_lock import RunLock
 
@@ -80,7 +80,7 @@ def test_a_run_under_way_can_be_evaluated(tmp_path):
   config = tiny.make_run_config(method='source_only', steps=2)
   with RunLock(tmp_path) as lock:
     lock.take()
-    assert 0 <= loop.evaluate(config, tmp_path, tiny.make_domains()) <= 1
+    assert 0 <= reopened.evaluate(config, tmp_path, tiny.make_domains()) <= 1
 
 
 def test_a_file_system_without_locks_is_told_of(tmp_path, monkeypatch, caplog):
