@@ -13,6 +13,7 @@ from moda_jax.report import (
   comparison,
   criteria,
   curves,
+  magnitudes,
   maps,
   pictures,
 )
@@ -75,6 +76,7 @@ def show_run(run: ReportedRun) -> list[str]:
   parts.append(_show_data(run, styles, seen))
   parts.append(_show_curves(run, styles))
   parts.append(criteria.show_criteria(run))
+  parts.append(magnitudes.show_magnitudes(run))
   if seen is not None:
     parts += [
       _show_answers(seen),

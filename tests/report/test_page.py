@@ -12,13 +12,17 @@ import tiny
 from PIL import Image
 
 from moda_jax import report
+from moda_jax.data import learned
 from moda_jax.data.domains import Domain
+from moda_jax.data.operations import OPERATIONS
+from moda_jax.data.options import ViewOptions
 from moda_jax.errors import UserError
 from moda_jax.report import __main__ as command
 from moda_jax.report import (
   answers,
   criteria,
   curves,
+  magnitudes,
   maps,
   palette,
   pictures,
@@ -410,3 +414,30 @@ def test_without_labels_criteria_are_shown_without_an_oracle(tmp_path):
   section = criteria.show_criteria(run._replace(metrics=fewer))
   assert 'weighted_accuracy' in section
   assert 'need holdout' not in section  # which the run has
+
+
+def test_learned_views_show_the_magnitude_of_each_operation(tmp_path):
+  _, _, text = make_page(tmp_path, strong='learned')
+  found = read_pictures(text)
+  assert 'Mean magnitude' in found
+  assert 'Magnitude of each operation' in found
+  assert '<h2>Learned views</h2>' in text
+
+
+def test_the_table_of_magnitudes():
+  weights = np.full((2, *learned.SHAPE), 1e-9)  # of two seeds
+  rotate, invert = OPERATIONS.index('Rotate'), OPERATIONS.index('Invert')
+  weights[0, rotate, 4] = weights[1, rotate, 6] = 1.0  # 12 and 18
+  weights[:, invert, 10] = 1.0
+  options = ViewOptions(randaugment_exclude=('FlipX',))
+  table = magnitudes.make_table(weights, options)
+  assert set(table) == set(OPERATIONS) - {'FlipX'}
+  means = {k: magnitudes.mean_magnitude(p) for k, p in table.items()}
+  assert means['Rotate'] == pytest.approx(15)
+  assert means['Invert'] == pytest.approx(30)
+  # Equal weights draw every magnitude alike.
+  assert means['Solarize'] == pytest.approx(15)
+  assert next(iter(table)) == 'Invert'
+  axes = magnitudes.draw_table(table).axes[0]
+  assert [t.get_text() for t in axes.get_yticklabels()] == list(table)
+  assert axes.texts[0].get_text() == '30.0'
