@@ -3,10 +3,14 @@ r"""Trains several methods on the same data and chooses one without labels.
   python -m moda_jax.compare --config=folder:PATH,target=DOMAIN --workdir=RUNS
   python -m moda_jax.compare --config=mini:mnistm --workdir=runs/compared \
     --methods=moda_fm,mdan --leave_one_out
+  python -m moda_jax.compare --config=mini:mnistm --workdir=runs/parts \
+    --methods=fm,moda_fm,moda_fm:target_term=fixmatch+mcc:mcc_weight=0.5
 
 All runs have the config's data, length and seed; the method in the config is
-replaced, and source_only is always among them. They are in RUNS/METHOD, and the
-same command goes on where it was stopped. RUNS/index.html explains the choice
+replaced, and source_only is always among them. METHOD:key=value[:key=value...]
+changes parts and other values of objective, views and optimizer for that run;
+python -m moda_jax.main --list shows them. Runs are in RUNS/METHOD, and the same
+command goes on where it was stopped. RUNS/index.html explains the choice
 and what each source is worth; comparison.json has the figures, predictions.csv
 what the chosen run says of the target, to_label.csv what to label first.
 
@@ -27,7 +31,9 @@ _CONFIG = config_flags.DEFINE_config_file(
 )
 _WORKDIR = flags.DEFINE_string('workdir', None, 'the folder of all runs')
 _METHODS = flags.DEFINE_list(
-  'methods', ['moda', 'fm', 'moda_fm', 'mdan'], 'methods beside source_only'
+  'methods',
+  ['moda', 'fm', 'moda_fm', 'mdan'],
+  'methods beside source_only: METHOD or METHOD:key=value[:key=value...]',
 )
 _LEAVE_ONE_OUT = flags.DEFINE_bool(
   'leave_one_out', False, 'also train the chosen method without each source'

@@ -156,6 +156,16 @@ def test_all_methods_have_one_length(tmp_path):
   [
     (['modo'], "'modo' is unknown; allowed are source_only"),
     (['moda', 'supervised'], "'supervised' is trained on all labels"),
+    (['moda_fm:target_term=fixmach'], "'fixmach' is unknown; allowed are"),
+    (['moda_fm:target_term'], "'target_term' must be key=value, as in"),
+    (['moda_fm:tern=mcc'], "there is no value 'tern' in the config"),
+    (['moda_fm:mu_c=x'], "'x' is not of type float"),
+    (['moda_fm:tau=3'], 'config.objective.tau = 3.0 is not allowed'),
+    (['fm:mu_d=0.1'], 'config.objective.mu_d'),
+    (['fm:epochs=3'], "'epochs' cannot differ between methods"),
+    (['fm:batch_size=3'], "'batch_size' cannot differ between methods"),
+    (['fm:method=moda'], "'method' cannot differ between methods"),
+    (['supervised:weights=darn'], "'supervised' is trained on all labels"),
     ([], 'source_only alone'),
     (['source_only'], 'source_only alone'),
   ],
@@ -174,7 +184,7 @@ def test_other_mistakes_come_before_training(tmp_path):
     comparing.compare(config, tmp_path / 'runs', ['fm'])
   config.run.seeds = 1
   config.objective.target_term = 'mcc'
-  with pytest.raises(UserError, match="target_term = 'mcc': methods are"):
+  with pytest.raises(UserError, match="target_term = 'mcc': all methods"):
     comparing.compare(config, tmp_path / 'runs', ['fm'])
   config.objective.target_term = ''
   config.data.sources = ('a',)
@@ -184,3 +194,35 @@ def test_other_mistakes_come_before_training(tmp_path):
   with pytest.raises(UserError, match=r'none\.csv'):
     comparing.compare(config, tmp_path / 'runs', ['fm'])
   assert not (tmp_path / 'runs').exists()
+
+
+def test_compositions_are_compared_under_one_budget(tmp_path):
+  config = get_config(write_folders(tmp_path / 'data'))
+  mixed = 'moda_fm:target_term=fixmatch+mcc:mcc_weight=0.5'
+  plan = same_budget.plan(config, ['fm', mixed, 'fm:learning_rate=0.1'])
+  assert list(plan.configs) == [
+    'source_only',
+    'fm',
+    mixed,
+    'fm:learning_rate=0.1',
+  ]
+  base, own = plan.configs['fm'], plan.configs[mixed]
+  assert own.objective.target_term == 'fixmatch+mcc'
+  assert (own.objective.mcc_weight, own.objective.method) == (0.5, 'moda_fm')
+  assert plan.configs['fm:learning_rate=0.1'].optimizer.learning_rate == 0.1
+  assert base.objective.target_term == ''
+  for section in ('data', 'network', 'run'):
+    assert own[section] == base[section]
+
+
+@pytest.mark.slow
+def test_a_composition_has_a_folder_that_the_page_links_to(tmp_path):
+  config = get_config(write_folders(tmp_path / 'data'))
+  runs, name = tmp_path / 'runs', 'fm:target_term=mcc'
+  page, choice = comparing.compare(config, runs, [name])
+  folders = {path.parent.name for path in runs.glob('*/config.json')}
+  assert folders == {'source_only', 'fm,target_term=mcc'}
+  assert 'href="fm,target_term=mcc/report/index.html"' in page.read_text()
+  found = json.loads((runs / 'comparison.json').read_text())
+  assert set(found['runs']) == {'source_only', name}
+  assert choice.name in found['runs']

@@ -144,7 +144,7 @@ def test_every_row_is_a_method_of_its_own(study_flags):
 @pytest.mark.parametrize(
   ('text', 'named'),
   [
-    ('modafm', "names 'modafm'; known are source_only"),
+    ('modafm', "'modafm' is unknown; allowed are source_only"),
     ('moda_fm:weights', "'weights' must be key=value"),
     ('moda_fm:=mcc', "'=mcc' must be key=value"),
     ('moda_fm:weights=uniform:', "'' must be key=value"),

@@ -22,6 +22,7 @@ from moda_jax.report.page import PageWriter, is_complete, write_run_page
 from moda_jax.training import loop, same_budget
 from moda_jax.training.outcome import Outcome
 from moda_jax.training.same_budget import BASELINE, Plan
+from moda_jax.training.variants import parse_variant
 
 _log = logging.getLogger(__name__)
 
@@ -37,7 +38,7 @@ def compare(
   Args:
     config: of all runs, but for the method.
     folder: gets a folder for every run, the page and its files.
-    methods: beside `source_only`.
+    methods: beside `source_only`, see `variants.parse_variant`.
     leave_one_out: whether the chosen method is also trained without each
       source.
 
@@ -49,7 +50,7 @@ def compare(
   plan = same_budget.plan(config, methods)
   runs = _Runs(folder)
   for method, own in plan.configs.items():
-    runs.train(method, folder / method, own, plan)
+    runs.train(method, folder / parse_variant(method).folder, own, plan)
   choice = choose(runs.looked, runs.failed)
   _log.info('%s', choice.verdict)
   left_out = None

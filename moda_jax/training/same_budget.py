@@ -1,6 +1,6 @@
 """Several methods under one budget: the same data, length and seed."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import ml_collections
@@ -12,6 +12,11 @@ from moda_jax.errors import UserError
 from moda_jax.objectives import METHODS, given_parts
 from moda_jax.training import options
 from moda_jax.training.fitting import fit_length, fit_network
+from moda_jax.training.variants import (
+  Variant,
+  apply_variant,
+  parse_variants,
+)
 
 BASELINE = 'source_only'
 DEFAULT = (BASELINE, 'moda', 'fm', 'moda_fm', 'mdan')
@@ -23,7 +28,8 @@ class Plan(NamedTuple):
 
   Attributes:
     whole: the data that all runs draw from.
-    configs: of the runs, by method; that without adaptation comes first.
+    configs: of the runs, by method and values, see `Variant`; that without
+      adaptation comes first.
   """
 
   whole: Domains
@@ -52,40 +58,39 @@ def plan(config: ml_collections.ConfigDict, methods: Iterable[str]) -> Plan:
 
   Args:
     config: of the experiment; its own method is replaced.
-    methods: their names; `source_only` is among them in any case.
+    methods: names, or methods at values of their own, see `parse_variant`;
+      `source_only` is among them in any case.
   """
-  names = tuple(dict.fromkeys((BASELINE, *methods)))
+  variants = parse_variants((BASELINE, *methods))
   config = config.copy_and_resolve_references()
   config.data.holdout = config.data.holdout or _HOLDOUT
-  _check(config, names)
+  _check(config, variants)
   whole = labelled.add_source(open_domains(config), config.data)
   config = fit_network(config, whole)
   data = config.data
   largest = max(data.samples or d.size for d in (*whole.sources, whole.target))
   length = fit_length(config, -(-largest // data.batch_size))
   config.run.steps, config.run.epochs = length, 0
-  return Plan(whole, {name: _with_method(config, name) for name in names})
+  return Plan(whole, {v.text: apply_variant(config, v) for v in variants})
 
 
-def _check(config: ml_collections.ConfigDict, names: tuple[str, ...]) -> None:
+def _check(
+  config: ml_collections.ConfigDict, variants: Sequence[Variant]
+) -> None:
   """Refuses, before any training, what cannot be compared."""
   for kind, part in given_parts(config.objective).items():
     raise UserError(
-      f"config.objective.{kind} = '{part}': methods are compared as they are "
-      'named; leave it out.'
+      f"config.objective.{kind} = '{part}': all methods would have it; leave "
+      f'it out, or give it to one, as in --methods=moda_fm:{kind}={part}.'
     )
-  for name in names:
-    if name not in METHODS:
+  for variant in variants:
+    if METHODS[variant.method].batch_spec.target_labels:
       raise UserError(
-        f"--methods: '{name}' is unknown; allowed are {', '.join(METHODS)}."
+        f"--methods: '{variant.method}' is trained on all labels of the "
+        'target; without them there is no such run, so it is not one to choose.'
       )
-    if METHODS[name].batch_spec.target_labels:
-      raise UserError(
-        f"--methods: '{name}' is trained on all labels of the target; without "
-        'them there is no such run, so it is not one to choose.'
-      )
-    options.check(labelled.name_source(_with_method(config, name)))
-  if len(names) == 1:
+    options.check(labelled.name_source(apply_variant(config, variant)))
+  if len(variants) == 1:
     raise UserError(
       f'--methods: {BASELINE} alone; name one to compare it with.'
     )
@@ -94,11 +99,3 @@ def _check(config: ml_collections.ConfigDict, names: tuple[str, ...]) -> None:
       f'config.run.seeds = {config.run.seeds}: methods are compared by one '
       'seed each; --config.run.seed= sets which.'
     )
-
-
-def _with_method(
-  config: ml_collections.ConfigDict, method: str
-) -> ml_collections.ConfigDict:
-  config = config.copy_and_resolve_references()
-  config.objective.method = method
-  return config
