@@ -10,7 +10,9 @@ it is chosen without target labels. Every part has its default values. Runs that
 experiments.tables has recorded in RESULTS/<experiment>_<scale>.jsonl are shown
 too; all others are recorded beside, in RESULTS/compositions_….jsonl. Lines of
 old runs lack the criteria: nothing is chosen where they take part, unless
---judged trains them again. Writes the tables as .md and .csv and draws one.
+--judged trains them again. --agreement adds the criterion by which
+moda_jax.select chooses by default; it reads the folders of all runs, a few
+seconds each. Writes the tables as .md and .csv and draws one.
 """
 
 import functools
@@ -24,7 +26,10 @@ from experiments.figures import composition_table
 from experiments.runs import command, records
 from experiments.runs.requests import Request
 from experiments.runs.scales import Setting
+from experiments.selection import agreeing
 from moda_jax import cli
+from moda_jax.data.domains import Domains
+from moda_jax.errors import UserError
 from moda_jax.training.variants import Variant, parse_variants
 
 NAMED = (
@@ -112,8 +117,33 @@ def draw(
   }
   shown = [line for own in found.values() for line in own]
   parts = f'parts at their default values{" but for " * bool(values)}'
+  file = path.with_name(f'{path.name}_agreement.json')
+  agreements = agreeing.read(file)
+  if flags.FLAGS['agreement'].value:
+    agreements |= measure_agreements(plans)
+    agreeing.write(agreements, file)
   title = f'{records.make_title(setting, shown)}; {parts}{", ".join(values)}'
-  return composition_table.write(title, found, path)
+  return composition_table.write(title, found, path, agreements)
+
+
+def measure_agreements(
+  plans: dict[str, list[Request]],
+) -> agreeing.Agreements:
+  """Returns agreements where all compositions have a folder of their run."""
+  folders: dict[agreeing.Task, dict[str, pathlib.Path]] = {}
+  for name, requests in plans.items():
+    for request in requests:
+      task = request.target, request.seed
+      folders.setdefault(task, {})[name] = request.folder
+  found: agreeing.Agreements = {}
+  opened: dict[str, Domains] = {}
+  for (target, seed), own in folders.items():
+    try:
+      found[target, seed] = agreeing.measure(own, opened)
+      print(f'agreement of {len(own)} runs: {target}, seed {seed}', flush=True)
+    except UserError as error:
+      print(f'no agreement of {target}, seed {seed}: {error}', flush=True)
+  return found
 
 
 def main() -> None:
@@ -140,6 +170,12 @@ if __name__ == '__main__':
     [],
     'the rows, METHOD or METHOD:key=value[:key=value…]; by default the named '
     "methods and MODA-FM's with one part replaced",
+  )
+  flags.DEFINE_bool(
+    'agreement',
+    False,
+    'look into the folders of runs for how far they agree (EnsV), by which '
+    'moda_jax.select chooses; what is found is kept beside the lines',
   )
   flags.DEFINE_bool(
     'judged', False, 'train again what was recorded without criteria'

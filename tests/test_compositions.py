@@ -3,17 +3,21 @@
 import csv
 
 import pytest
+from absl import flags
 from made_up_runs import write_run
 
 from experiments import compositions
 from experiments.figures import composition_choice, composition_table
 from experiments.runs import records
 from experiments.runs.scales import find_setting
+from experiments.selection import agreeing
 from moda_jax.errors import UserError
 from moda_jax.objectives import find_method
+from moda_jax.training.config_files import get_config
 from moda_jax.training.variants import parse_variant
 
 TINY = find_setting('digits', 'tiny')
+DEFAULT = 'entropy (default without predictions)'
 ROWS = ['moda_fm', 'fm', 'moda_fm:target_term=fixmatch+mcc']
 # Accuracy and entropy by row, target and seed; two classes.
 FIGURES = {
@@ -50,7 +54,9 @@ def make_lines(plans, judged=True):
 @pytest.fixture
 def plans(study_flags):
   study_flags.seeds = 2
-  return compositions.make_plans(compositions.find_variants('digits', ROWS))
+  flags.DEFINE_bool('agreement', False, 'as of the command')
+  yield compositions.make_plans(compositions.find_variants('digits', ROWS))
+  del study_flags.agreement
 
 
 def test_a_line_has_what_was_said_without_labels(plans):
@@ -76,8 +82,9 @@ def test_a_composition_is_chosen_by_lowest_entropy(plans):
     parts = line['config'].get('objective.target_term')
     name = ROWS[2] if parts else line['method']
     found.setdefault(name, {})[line['target'], line['seed']] = line
-  default, random, best = composition_choice.choose(found)
-  assert default.criterion == 'entropy (default)'
+  default, entropy, random, best = composition_choice.choose(found)
+  assert entropy.chosen == default.chosen
+  assert default.criterion == DEFAULT
   assert default.chosen == {
     ('mnist', 0): 'fm',
     ('mnist', 1): ROWS[2],
@@ -87,6 +94,12 @@ def test_a_composition_is_chosen_by_lowest_entropy(plans):
   assert default.below == pytest.approx(below)
   assert random.accuracies['mnist', 0] == pytest.approx(60)
   assert set(best.chosen.values()) == {ROWS[2]}
+  known = {('mnist', 0): dict(zip(ROWS, (0.9, 0.6, 0.7), strict=True))}
+  default, *_ = composition_choice.choose(found, known)
+  assert default.criterion == 'agreement (default)'
+  assert default.chosen == {('mnist', 0): 'moda_fm'}
+  del known['mnist', 0]['fm']  # it is not of the same compositions
+  assert composition_choice.choose(found, known)[0].criterion == DEFAULT
   del found['fm']['mnist', 0]['criteria']
   assert ('mnist', 0) not in composition_choice.choose(found)[0].chosen
 
@@ -102,12 +115,12 @@ def test_the_table_of_compositions(plans, tmp_path):
   row = '| `fm` | 61.0 ± 1.4 | 37.0 | 49.0 | +3.0 ± 3.8 | 3 | 1 of 3 |'
   assert row in text
   # 60, 80 and 45 chosen: 10, 20 and 5 points above MODA-FM.
-  row = '| entropy (default) | 70.0 ± 14.1 | 45.0 | 57.5 | +11.7 ± 4.4 | 3.3 |'
+  row = f'| {DEFAULT} | 70.0 ± 14.1 | 45.0 | 57.5 | +11.7 ± 4.4 | 3.3 |'
   assert row in text
   with files[1].open() as file:
     rows = list(csv.DictReader(file))
   assert len(rows) == 9
-  assert sum(int(r['chosen by entropy (default)']) for r in rows) == 3
+  assert sum(int(r[f'chosen by {DEFAULT}']) for r in rows) == 3
 
 
 def test_old_lines_have_rows_and_no_choice(plans, tmp_path):
@@ -153,3 +166,22 @@ def test_every_row_is_a_method_of_its_own(study_flags):
 def test_what_is_no_composition_is_refused(text, named):
   with pytest.raises(UserError, match=named):
     parse_variant(text)
+
+
+def test_agreements_are_kept(tmp_path):
+  path = tmp_path / 'found.json'
+  assert agreeing.read(path) == {}
+  found = {('mnist', 0): {'fm': 0.5, 'moda_fm': 0.75}}
+  assert agreeing.read(agreeing.write(found, path)) == found
+  path.write_text('[1]')
+  with pytest.raises(UserError, match='does not hold agreements'):
+    agreeing.read(path)
+
+
+def test_runs_that_are_not_finished_do_not_vote(tmp_path):
+  config = get_config('mini:mnist,method=fm,steps=6')
+  write_run(tmp_path / 'run', config, steps=4)
+  with pytest.raises(UserError, match='not finished: step 4 of 6'):
+    agreeing.measure({'fm': tmp_path / 'run'}, {})
+  with pytest.raises(UserError, match='does not hold a run'):
+    agreeing.measure({'fm': tmp_path / 'none'}, {})

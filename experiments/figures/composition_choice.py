@@ -7,9 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from experiments.runs.records import Line
+from experiments.selection.agreeing import Agreements, Task
+from moda_jax.selection.agreement import AGREEMENT
 from moda_jax.selection.ranking import Candidate, rank
 
-Task = tuple[str, int]  # target and seed
 Runs = Mapping[str, Mapping[Task, Line]]  # by composition
 
 
@@ -34,13 +35,19 @@ def find_tasks(runs: Runs) -> list[Task]:
   return list(dict.fromkeys(task for own in runs.values() for task in own))
 
 
-def choose(runs: Runs) -> list[Choice]:
+def choose(runs: Runs, agreements: Agreements | None = None) -> list[Choice]:
   """Returns what is chosen: by default, by each criterion, and at best.
 
   A choice is among the compositions of one target and seed, where all of them
-  have been judged. The first is that of `ranking.rank`'s default; then follow
-  the criteria that are known of all, a choice at random, and the best.
+  have been judged. The first is the default, which is agreement where it is
+  known of all; then follow the other criteria that are known of all, a choice
+  at random, and the best.
+
+  Args:
+    runs: by composition.
+    agreements: see `agreeing.measure`.
   """
+  agreements = agreements or {}
   chosen: dict[str, dict[Task, str]] = collections.defaultdict(dict)
   tasks = [
     task
@@ -50,10 +57,15 @@ def choose(runs: Runs) -> list[Choice]:
   for task in tasks:
     ranking = rank([_candidate(name, runs[name][task]) for name in runs])
     left = len(runs) - len(ranking.refused)
-    if ranking.chosen:
-      chosen[f'{ranking.criterion} (default)'][task] = ranking.chosen
+    agreeing = agreements.get(task, {})
+    if agreeing and {*agreeing} == {*runs} - {*ranking.refused}:
+      best = max(agreeing, key=lambda name: agreeing[name])
+      chosen[f'{AGREEMENT} (default)'][task] = best
+    elif ranking.chosen:
+      name = f'{ranking.criterion} (default without predictions)'
+      chosen[name][task] = ranking.chosen
     for name, order in ranking.orders.items():
-      if len(order) == left and name != ranking.criterion:
+      if len(order) == left:
         chosen[name][task] = order[0]
     chosen['the best'][task] = max(
       runs, key=lambda name: runs[name][task]['accuracy']

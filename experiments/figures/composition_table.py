@@ -11,12 +11,12 @@ from experiments.figures import style
 from experiments.figures.composition_choice import (
   Choice,
   Runs,
-  Task,
   choose,
   find_tasks,
 )
 from experiments.figures.method_table import summarise
 from experiments.runs.records import Line
+from experiments.selection.agreeing import Agreements, Task
 from moda_jax.errors import UserError
 from moda_jax.files.atomic import write_whole
 from moda_jax.report import palette
@@ -25,7 +25,10 @@ REFERENCE = 'moda_fm'
 
 
 def write(
-  title: str, found: Mapping[str, Sequence[Line]], path: pathlib.Path
+  title: str,
+  found: Mapping[str, Sequence[Line]],
+  path: pathlib.Path,
+  agreements: Agreements | None = None,
 ) -> list[pathlib.Path]:
   """Writes `.md`, `.csv`, `.png` and `.pdf`; returns the paths.
 
@@ -33,6 +36,7 @@ def write(
     title: of tables and figure.
     found: the lines of each composition.
     path: of the files, without their endings.
+    agreements: of the compositions, where they are known.
   """
   runs = {
     name: {(line['target'], line['seed']): line for line in lines}
@@ -44,7 +48,7 @@ def write(
   if len(runs) < 2:
     raise UserError(f'There are only runs of {REFERENCE} to show yet.')
   targets = list(dict.fromkeys(target for target, _ in find_tasks(runs)))
-  choices = choose(runs)
+  choices = choose(runs, agreements)
   return [
     _write_markdown(path, title, targets, runs, choices),
     style.write_csv(path, *_csv_rows(targets, runs, choices)),

@@ -94,13 +94,8 @@ def describe_run(
   """
   config, inputs, origins = read_recorded(folder)
   lines = read_metrics(folder)
-  epoch = _epoch_steps(config, origins)
-  total = config.run.steps or config.run.epochs * epoch
-  last = lines[-1] if lines else {'step': 0}
-  if last['step'] != total:
-    raise UserError(
-      f'{folder} is not finished: step {last["step"]} of {total}.'
-    )
+  total = check_finished(folder, config, origins, lines)
+  last = lines[-1]
   if ACCURACY not in last:
     raise UserError(
       f"{folder}: the labels of the target '{config.data.target}' are not "
@@ -119,7 +114,7 @@ def describe_run(
   }
   rest = {
     'steps': total,
-    'epoch_steps': epoch,
+    'epoch_steps': _epoch_steps(config, origins),
     'train_seconds': _train_seconds(lines),
     'seconds': seconds,
     'finished': _modified(folder / 'metrics.jsonl'),
@@ -136,6 +131,27 @@ def describe_run(
     name = seed_accuracy(seed) if len(seeds) > 1 else ACCURACY
     made.append({**common, 'seed': seed, 'accuracy': used[name], **rest})
   return made
+
+
+def check_finished(
+  folder: pathlib.Path,
+  config: ml_collections.ConfigDict,
+  origins: Mapping[str, str],
+  lines: Sequence[Mapping[str, float]],
+) -> int:
+  """Returns the number of a run's steps; refuses one that is not finished.
+
+  Args:
+    folder: of the run, for the message.
+    config: of the run.
+    origins: of its data, as recorded.
+    lines: of its metrics.
+  """
+  total = config.run.steps or config.run.epochs * _epoch_steps(config, origins)
+  last = lines[-1]['step'] if lines else 0
+  if last != total:
+    raise UserError(f'{folder} is not finished: step {last} of {total}.')
+  return total
 
 
 def _epoch_steps(

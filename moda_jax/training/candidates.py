@@ -72,7 +72,7 @@ def open_candidates(
   trained = [load_trained(workdir) for workdir in workdirs]
   _check_alike(trained)
   opened: dict[str, Domains] = {}
-  return [_make_candidate(run, opened) for run in trained]
+  return [make_candidate(run, opened) for run in trained]
 
 
 def _check_alike(trained: Sequence[Trained]) -> None:
@@ -96,7 +96,13 @@ def _find_classes(run: Trained) -> str:
   return ', '.join(run.model.inputs.classes)
 
 
-def _make_candidate(run: Trained, opened: dict[str, Domains]) -> RunCandidate:
+def make_candidate(run: Trained, opened: dict[str, Domains]) -> RunCandidate:
+  """Returns a run as a candidate, see `open_candidates`.
+
+  Args:
+    run: the run.
+    opened: data that was opened before, to which this run's is added.
+  """
   step = int(run.state.step)
   lines = [
     line for line in run.read_lines() if judging.EFFECTIVE_CLASSES in line
@@ -144,6 +150,23 @@ def observe_target(run: Trained, opened: dict[str, Domains]) -> Observed:
     run: whose data can be read.
     opened: data that was opened before, to which this run's is added.
   """
+  inputs, probabilities = predict_target(run, opened)
+  return Observed(
+    probabilities,
+    features=_extract(run, inputs),
+    mixed=_predict_mixtures(run, inputs, probabilities.argmax(axis=1)),
+  )
+
+
+def predict_target(
+  run: Trained, opened: dict[str, Domains]
+) -> tuple[Any, np.ndarray]:
+  """Returns inputs and predictions `[N, C]` of `observe_target`'s examples.
+
+  Args:
+    run: whose data can be read.
+    opened: see `observe_target`.
+  """
   config, settings = run.model.config, run.model.settings
   if 'memory' in config.data.datasets.values():
     raise UserError('it was trained on arrays in memory, which are not kept.')
@@ -159,12 +182,7 @@ def observe_target(run: Trained, opened: dict[str, Domains]) -> Observed:
     target = embed_domains(Domains((), target, target), embedding).target
   examples = target.take(judging.draw(target))
   inputs = prepare_target(config, whole, examples).inputs
-  probabilities = run.model.predict_all(run.state, inputs)
-  return Observed(
-    probabilities,
-    features=_extract(run, inputs),
-    mixed=_predict_mixtures(run, inputs, probabilities.argmax(axis=1)),
-  )
+  return inputs, run.model.predict_all(run.state, inputs)
 
 
 def _extract(run: Trained, inputs: Any) -> np.ndarray | None:
