@@ -1,22 +1,23 @@
 r"""How far criteria without target labels can be trusted, over finished runs.
 
-  python -m experiments.criteria 'runs/tables/*' --name=digits_small
-  python -m experiments.criteria 'runs/digits/*' 'runs/reviews/*'
+  python -m experiments.criteria runs/tables/digits_small --name=digits_small
+  python -m experiments.criteria runs/tables 'runs/mine/*' --name=all
 
-For each experiment and target, among the runs in these folders: Spearman's rank
+For each experiment and target, among the finished runs in these folders and
+below: those of the same target, sources and network. Spearman's rank
 correlation of every criterion with the true accuracy on the target, and the
 points of accuracy lost by its choice against the oracle's, which is the best
 run. Beside them are what a choice at random and the worst choice would lose.
 The same among the evaluations of each run, where they were judged, on average
 over the runs. Agreement is that of all runs of the target (EnsV). What has
-collapsed is refused, as by moda_jax.select. Runs whose accuracy depends on
-target labels are left out. Writes NAME.md and NAME.csv.
+collapsed is refused, as by moda_jax.select. Runs that are not finished, or
+whose accuracy depends on target labels, are left out, and it says so. Writes
+NAME.md and NAME.csv.
 """
 
 import argparse
 import collections
 import csv
-import glob
 import math
 import pathlib
 from collections.abc import Sequence
@@ -37,7 +38,7 @@ from moda_jax.selection.ranking import (
 )
 
 if TYPE_CHECKING:
-  from moda_jax.training.candidates import RunCandidate
+  from experiments.selection.finished import Group, Judged
 
 _DEFAULT = f'default ({", ".join(DEFAULTS)})'
 _LEAST = 3  # runs of a target, for a rank correlation to say something
@@ -55,6 +56,7 @@ class Score(NamedTuple):
     correlation: Spearman's, of its order with accuracy; NaN where one of the
       two is constant.
     lost: points of accuracy below the best of all runs.
+    targets: over how many targets it is the mean.
   """
 
   experiment: str
@@ -64,6 +66,7 @@ class Score(NamedTuple):
   candidates: int
   correlation: float
   lost: float
+  targets: int = 1
 
 
 def score_criteria(
@@ -86,7 +89,11 @@ def score_criteria(
   """
   names = [c.name for c in candidates]
   known = dict(zip(names, accuracies, strict=True))
-  ranking = rank(candidates)
+  try:
+    ranking = rank(candidates)
+  except UserError as error:
+    print(f'{experiment}, {target}: {error}')
+    return []
   left = len(names) - len(ranking.refused)
   rows = [
     (
@@ -152,6 +159,7 @@ def average(scores: Sequence[Score]) -> list[Score]:
         candidates=sum(s.candidates for s in own),
         correlation=float(np.mean(known)) if known else math.nan,
         lost=float(np.mean([s.lost for s in own])),
+        targets=len(own),
       )
     )
   return averaged
@@ -159,14 +167,15 @@ def average(scores: Sequence[Score]) -> list[Score]:
 
 def _table(scores: Sequence[Score]) -> str:
   lines = [
-    '| criterion | candidates | Spearman | points lost |',
-    '|---|---|---|---|',
+    '| criterion | targets | candidates | Spearman | points lost |',
+    '|---|---|---|---|---|',
   ]
   for score in scores:
     known = math.isfinite(score.correlation)
     shown = f'{score.correlation:+.2f}' if known else ''
     lines.append(
-      f'| {score.criterion} | {score.candidates} | {shown} | {score.lost:.1f} |'
+      f'| {score.criterion} | {score.targets} | {score.candidates} | {shown} '
+      f'| {score.lost:.1f} |'
     )
   return '\n'.join(lines)
 
@@ -184,57 +193,34 @@ def write(scores: Sequence[Score], path: pathlib.Path) -> list[pathlib.Path]:
   return [text, table]
 
 
-def find_runs(patterns: Sequence[str]) -> list[str]:
-  """Returns the folders of runs that the patterns name, each once."""
-  found = [
-    name
-    for pattern in patterns
-    for name in sorted(glob.glob(pattern))
-    if (pathlib.Path(name) / 'config.json').is_file()
-  ]
-  if not found:
-    raise UserError(f'{", ".join(patterns) or "no folder"}: there is no run.')
-  return list(dict.fromkeys(found))
-
-
-def measure(folders: Sequence[str]) -> list[Score]:
-  """Returns the scores of criteria, by what the runs in the folders ran."""
+def measure(groups: Sequence['Group']) -> list[Score]:
+  """Returns the scores of criteria in each group of runs."""
   # Heavy: imported once the folders are known to be there.
-  from moda_jax.training.candidates import open_candidates
-  from moda_jax.training.recorded import read_recorded
+  from experiments.selection.finished import judge_runs
 
-  groups: dict[tuple[str, str], list[str]] = collections.defaultdict(list)
-  for folder in folders:
-    config = read_recorded(folder).config
-    groups[config.experiment, config.data.target].append(folder)
-  scores = []
-  for (experiment, target), own in groups.items():
-    runs = [run for run in open_candidates(own) if _is_fair(run)]
-    for run in runs:
-      print(f'{experiment}, {target}: {run.candidate.name}')
-    accuracies = [run.oracle for run in runs if run.oracle is not None]
+  scores: list[Score] = []
+  for group in groups:
+    runs = judge_runs(group)
+    named = group.experiment, group.target
     if len(runs) >= _LEAST:
-      candidates = [run.candidate for run in runs]
-      scores += score_criteria(candidates, accuracies, experiment, target)
+      accuracies = [run.accuracy for run in runs]
+      made = [run.candidate for run in runs]
+      scores += score_criteria(made, accuracies, *named)
     over_time = [s for run in runs for s in _score_evaluations(run)]
     scores += [
-      score._replace(experiment=experiment, target=target)
+      score._replace(experiment=named[0], target=named[1], targets=1)
       for score in average(over_time)
     ]
   if not scores:
     raise UserError(
-      f'A rank correlation needs {_LEAST} runs of a target, or evaluations of '
-      'a run, with accuracies that do not depend on target labels.'
+      f'A rank correlation needs {_LEAST} finished runs of a target, or '
+      'evaluations of a run, with accuracies that do not depend on target '
+      'labels.'
     )
   return scores
 
 
-def _is_fair(run: 'RunCandidate') -> bool:
-  """Says whether a run's accuracy is known and chosen without labels."""
-  return run.oracle is not None and not run.trained.model.method.caution
-
-
-def _score_evaluations(run: 'RunCandidate') -> list[Score]:
+def _score_evaluations(run: 'Judged') -> list[Score]:
   """Returns how each criterion chooses among the evaluations of a run."""
   from moda_jax.training.evaluation import ACCURACY
   from moda_jax.training.judging import EFFECTIVE_CLASSES, metric
@@ -263,7 +249,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     formatter_class=argparse.RawDescriptionHelpFormatter,
   )
   parser.add_argument(
-    'runs', nargs='+', metavar='RUN', help='runs, or patterns'
+    'runs', nargs='+', metavar='FOLDER', help='folders with runs, or patterns'
   )
   parser.add_argument('--name', default='criteria', help='of the files written')
   parser.add_argument(
@@ -271,7 +257,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
   )
   options = parser.parse_args(arguments)
   cli.log_to_stdout()
-  scores = measure(find_runs(options.runs))
+  # Heavy: imported once the arguments are known to be good.
+  from experiments.selection.finished import find_runs, group_runs
+
+  scores = measure(group_runs(find_runs(options.runs)))
   files = write(scores, options.results / options.name)
   print('\n'.join([tabulate(scores), *map(str, files)]))
 

@@ -5,10 +5,13 @@ import math
 
 import numpy as np
 import pytest
+from made_up_runs import write_run
 
 from experiments import criteria
+from experiments.selection import finished
 from moda_jax.errors import UserError
 from moda_jax.selection.ranking import Candidate
+from moda_jax.training.config_files import get_config
 
 ACCURACIES = (0.5, 0.9, 0.7, 0.6)
 
@@ -59,13 +62,13 @@ def test_a_constant_score_has_no_correlation():
   found = score(source_accuracy=(1.0,) * 4, entropy=(4.0, 3.0, 2.0, 1.0))
   assert math.isnan(found['source_accuracy'].correlation)
   table = criteria.tabulate(list(found.values()))
-  assert '| source_accuracy | 4 |  | 40.0 |' in table
+  assert '| source_accuracy | 1 | 4 |  | 40.0 |' in table
 
 
 def test_tables_are_written(tmp_path):
   scores = list(score(entropy=(4.0, 1.0, 2.0, 3.0)).values())
   text, table = criteria.write(scores, tmp_path / 'new' / 'found')
-  assert '| entropy | 4 | +1.00 | 0.0 |' in text.read_text()
+  assert '| entropy | 1 | 4 | +1.00 | 0.0 |' in text.read_text()
   assert '### digits, mnistm, among runs' in text.read_text()
   with table.open() as file:
     rows = list(csv.DictReader(file))
@@ -74,7 +77,7 @@ def test_tables_are_written(tmp_path):
 
 def test_folders_without_runs_are_refused(tmp_path):
   with pytest.raises(UserError, match='there is no run'):
-    criteria.find_runs([str(tmp_path / '*')])
+    finished.find_runs([str(tmp_path / '*')])
 
 
 def test_targets_are_averaged():
@@ -86,7 +89,7 @@ def test_targets_are_averaged():
   (entropy, *_) = criteria.average([*good, *bad])
   np.testing.assert_allclose(entropy.correlation, 0, atol=1e-9)
   np.testing.assert_allclose(entropy.lost, 20)
-  assert entropy.candidates == 8
+  assert (entropy.candidates, entropy.targets) == (8, 2)
 
 
 def test_a_criterion_not_known_of_all_is_left_out():
@@ -94,3 +97,56 @@ def test_a_criterion_not_known_of_all_is_left_out():
   candidates[0].scores['source_accuracy'] = 0.9
   made = criteria.score_criteria(candidates, ACCURACIES)
   assert 'source_accuracy' not in [s.criterion for s in made]
+
+
+def test_what_no_criterion_can_rank_is_passed_over(capsys):
+  candidates = [Candidate('a', {}), Candidate('b', {'entropy': 0.1})]
+  assert criteria.score_criteria(candidates, [0.1, 0.2], 'digits', 'svhn') == []
+  assert 'digits, svhn: No criterion is known' in capsys.readouterr().out
+
+
+def write(folder, argument, **values):
+  pairs = 'steps=6,width=0.0625'
+  write_run(folder, get_config(f'{argument},{pairs}'), **values)
+
+
+def test_runs_are_found_at_any_depth_and_sorted(tmp_path, capsys):
+  a = tmp_path / 'digits_tiny' / '' / 'mnist' / 'fm' / '0'
+  b = tmp_path / 'digits_tiny' / 'mu_c=0.5' / 'mnist' / 'fm' / '0'
+  write(a, 'mini:mnist,method=fm')
+  write(b, 'mini:mnist,method=fm,mu_c=0.5')
+  (a / 'checkpoints').mkdir()
+  (a / 'checkpoints' / 'config.json').write_text('{}')  # is no run
+  write(tmp_path / 'c', 'mini:mnistm,method=fm')
+  write(tmp_path / 'going on', 'mini:mnistm,method=fm', steps=3)
+  write(tmp_path / 'labelled', 'mini:mnistm,method=fm,target_labels=x.csv')
+  write(tmp_path / 'reviews', 'reviews:books,method=fm')
+  (tmp_path / 'broken').mkdir()
+  (tmp_path / 'broken' / 'config.json').write_text('{')
+  folders = finished.find_runs([str(tmp_path), f'{tmp_path}/*'])
+  assert len(folders) == 7
+  groups = finished.group_runs(folders)
+  assert {(g.experiment, g.target): g.folders for g in groups} == {
+    ('mini digits', 'mnist'): [a, b],
+    ('mini digits', 'mnistm'): [tmp_path / 'c'],
+    ('reviews', 'books'): [tmp_path / 'reviews'],
+  }
+  said = capsys.readouterr().out
+  assert 'going on is not finished: step 3 of 6' in said
+  assert 'labelled was trained on labels of the target' in said
+  assert 'broken/config.json is damaged' in said
+
+
+def test_groups_are_named_by_what_tells_them_apart(tmp_path):
+  for name in 'abc':
+    config = get_config('mini:mnist,method=fm,steps=6')
+    if name == 'b':
+      config.network.width = 0.5
+    if name == 'c':
+      config.data.sources = ('uci', 'synth')
+    write_run(tmp_path / name, config)
+  groups = finished.group_runs(finished.find_runs([str(tmp_path)]))
+  named = {g.folders[0].name: (g.experiment, g.target) for g in groups}
+  assert len({*named.values()}) == 3
+  assert named['b'][0].endswith('width=0.5')
+  assert named['c'][1] == 'mnist from uci+synth'
