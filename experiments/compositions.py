@@ -118,32 +118,37 @@ def draw(
   shown = [line for own in found.values() for line in own]
   parts = f'parts at their default values{" but for " * bool(values)}'
   file = path.with_name(f'{path.name}_agreement.json')
-  agreements = agreeing.read(file)
   if flags.FLAGS['agreement'].value:
-    agreements |= measure_agreements(plans)
-    agreeing.write(agreements, file)
+    measure_agreements(plans, file)
+  agreements = agreeing.read(file)
   title = f'{records.make_title(setting, shown)}; {parts}{", ".join(values)}'
   return composition_table.write(title, found, path, agreements)
 
 
 def measure_agreements(
-  plans: dict[str, list[Request]],
-) -> agreeing.Agreements:
-  """Returns agreements where all compositions have a folder of their run."""
+  plans: dict[str, list[Request]], file: pathlib.Path
+) -> None:
+  """Writes agreements where all compositions have a folder of their run.
+
+  Args:
+    plans: the runs of each row.
+    file: gets them, one target and seed after the other.
+  """
   folders: dict[agreeing.Task, dict[str, pathlib.Path]] = {}
   for name, requests in plans.items():
     for request in requests:
       task = request.target, request.seed
       folders.setdefault(task, {})[name] = request.folder
-  found: agreeing.Agreements = {}
-  opened: dict[str, Domains] = {}
-  for (target, seed), own in folders.items():
+  found, opened = agreeing.read(file), dict[str, Domains]()
+  for task, own in folders.items():
+    where = f'{task[0]}, seed {task[1]}'
     try:
-      found[target, seed] = agreeing.measure(own, opened)
-      print(f'agreement of {len(own)} runs: {target}, seed {seed}', flush=True)
+      found[task] = agreeing.measure(own, opened)
     except UserError as error:
-      print(f'no agreement of {target}, seed {seed}: {error}', flush=True)
-  return found
+      print(f'{where}: no agreement: {error}', flush=True)
+      continue
+    agreeing.write(found, file)
+    print(f'{where}: agreement of {len(own)} runs', flush=True)
 
 
 def main() -> None:
