@@ -136,7 +136,9 @@ def _target_cells(
 ) -> list[str]:
   """Returns a cell for each target, and the mean where none is missing."""
   by_target = [_of_target(values, target) for target in targets]
-  mean = f'{np.mean([np.mean(v) for v in by_target]):.1f}' * all(by_target)
+  mean = ''
+  if all(by_target):
+    mean = f'{np.mean([np.mean(v) for v in by_target]):.1f}'
   return [*map(summarise, by_target), mean]
 
 
@@ -174,9 +176,9 @@ def _explain_choices(
       ]
     )
   return [
-    f'Chosen among {len(runs)} compositions at each target and seed, '
-    f'{len(choices[-1].chosen)} times; what lies below the best of them is '
-    'what the choice costs.',
+    f'Chosen among {len(runs)} compositions at each target and seed (pairs: '
+    f'{len(choices[-1].chosen)}); what lies below the best of them is what the '
+    'choice costs.',
     '',
     *_markdown(header, rows),
     '',
