@@ -54,7 +54,7 @@ class Score(NamedTuple):
     criterion: of `CRITERIA`, agreement, or a choice to compare with.
     candidates: how many there were to choose among.
     correlation: Spearman's, of its order with accuracy; NaN where one of the
-      two is constant.
+      two is constant, or where refusals have left too few.
     lost: points of accuracy below the best of all runs.
     targets: over how many targets it is the mean.
   """
@@ -122,7 +122,8 @@ def _correlate(
 ) -> float:
   goodness = [-badness(criterion, score) for score in scores.values()]
   accuracy = [accuracies[name] for name in scores]
-  if len(set(goodness)) < 2 or len(set(accuracy)) < 2:
+  constant = len(set(goodness)) < 2 or len(set(accuracy)) < 2
+  if constant or len(scores) < _LEAST:
     return math.nan
   return float(stats.spearmanr(goodness, accuracy).statistic)
 

@@ -150,3 +150,14 @@ def test_groups_are_named_by_what_tells_them_apart(tmp_path):
   assert len({*named.values()}) == 3
   assert named['b'][0].endswith('width=0.5')
   assert named['c'][1] == 'mnist from uci+synth'
+
+
+def test_two_candidates_that_are_left_have_no_correlation():
+  candidates = [
+    Candidate(f'run{i}', {'entropy': x}, None, effective, 10)
+    for i, (x, effective) in enumerate([(0.1, 9.0), (0.2, 9.0), (0.0, 1.0)])
+  ]
+  entropy, *_ = criteria.score_criteria(candidates, [0.5, 0.7, 0.1])
+  assert (entropy.criterion, entropy.candidates) == ('entropy', 2)
+  assert math.isnan(entropy.correlation)
+  np.testing.assert_allclose(entropy.lost, 20)
