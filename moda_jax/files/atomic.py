@@ -13,13 +13,16 @@ def write_whole(
 ) -> Iterator[IO]:
   """Opens a file that takes its name only once everything is written.
 
-  Whatever ends the writing early leaves what was there before.
+  Whatever ends the writing early leaves what was there before. Text is UTF-8
+  by default, whatever the machine's own encoding.
 
   Args:
     path: what the file is called in the end.
     mode: as of `open`.
     **options: as of `open`.
   """
+  if 'b' not in mode:
+    options.setdefault('encoding', 'utf-8')
   path = pathlib.Path(path)
   partial = path.with_name(f'{path.name}.partial')
   try:

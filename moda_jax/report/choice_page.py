@@ -34,7 +34,7 @@ def write_page(compared: Compared, folder: pathlib.Path) -> pathlib.Path:
     _show_runs(compared),
   ]
   path = folder / 'index.html'
-  with write_whole(path, encoding='utf-8') as file:
+  with write_whole(path) as file:
     file.write(html.document(f'{name} for {target}', sections))
   return path
 

@@ -98,10 +98,10 @@ def find_to_label(
 def write_files(compared: Compared, folder: pathlib.Path) -> list[pathlib.Path]:
   """Writes all but the page; returns the paths."""
   paths = [folder / 'comparison.json', folder / 'to_label.csv']
-  with write_whole(paths[0], encoding='utf-8') as file:
+  with write_whole(paths[0]) as file:
     text = json.dumps(summarise(compared), indent=2, ensure_ascii=False)
     file.write(text + '\n')
-  with write_whole(paths[1], newline='', encoding='utf-8') as file:
+  with write_whole(paths[1], newline='') as file:
     writer = csv.writer(file)
     writer.writerow(labelled.HEADER)
     names = compared.sampled.names

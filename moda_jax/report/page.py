@@ -63,7 +63,7 @@ def write_runs(
     refresh=_REFRESH if training else 0,
   )
   folder.mkdir(parents=True, exist_ok=True)
-  with write_whole(folder / _PAGE, encoding='utf-8') as file:
+  with write_whole(folder / _PAGE) as file:
     file.write(text)
   return folder / _PAGE
 
