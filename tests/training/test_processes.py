@@ -66,9 +66,7 @@ def run_cases(tmp_path_factory):
     pytest.param(2, 1, CASES, marks=pytest.mark.faults),
   ],
 )
-def test_processes_equal_one_in_float64(
-  processes, devices, cases, run_cases, record_property
-):
+def test_processes_equal_one_in_float64(processes, devices, cases, run_cases):
   """The same samples and views; the same parameters and accuracies."""
   alone = {c: found for c, (found,) in run_cases(1, 1, cases).items()}
   together = run_cases(processes, devices, cases)
@@ -93,7 +91,6 @@ def test_processes_equal_one_in_float64(
           largest.get(case, 0), difference(values[0], expected)
         )
     assert one.keys() == found[0].keys()
-  record_property('largest relative differences', largest)
   print(f'{processes} × {devices}: largest relative differences {largest}')
 
 
