@@ -30,6 +30,9 @@ COMMAND = """
 import os, signal, threading, time
 from moda_jax import cli
 
+# A shell's background jobs, and all that they start, ignore it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 def main():
   threading.Timer(0.2, os.kill, (os.getpid(), signal.{name})).start()
   try:
