@@ -18,11 +18,20 @@ def random_features(*shape, seed=0):
   return np.random.default_rng(seed).normal(size=shape)
 
 
-def test_mmd_of_each_source():
+@pytest.mark.parametrize('unbiased', [False, True])
+def test_mmd_of_each_source(unbiased):
   source, target = random_features(3, 4, 5), random_features(6, 5, seed=1)
-  found = mmd.mmd_to_target(source=source, target=target)
-  expected = [twins.mmd(domain, target) for domain in source]
+  found = mmd.mmd_to_target(source=source, target=target, unbiased=unbiased)
+  expected = [twins.mmd(domain, target, unbiased) for domain in source]
   np.testing.assert_allclose(found, expected)
+
+
+def test_only_the_unbiased_mmd_has_mean_zero_for_equal_distributions():
+  samples = random_features(400, 2, 6, 3)
+  unbiased = [mmd.squared_mmd(x, y, unbiased=True) for x, y in samples]
+  error = np.std(unbiased) / np.sqrt(len(samples))
+  assert abs(np.mean(unbiased)) < 4 * error
+  assert np.mean([mmd.squared_mmd(x, y) for x, y in samples]) > 10 * error
 
 
 def scatter_of_all(domains):

@@ -55,7 +55,7 @@ def test_mmd_is_the_mean_over_the_sources():
     'uniform', 'mmd', 'none', 'shared', mmd_weight=0.7
   )
   source, target = encodings(params, batch)
-  added = 0.7 * np.mean([twins.mmd(own, target) for own in source])
+  added = 0.7 * np.mean([twins.mmd(own, target, True) for own in source])
   np.testing.assert_allclose(loss, base_loss(params, batch) + added)
 
 

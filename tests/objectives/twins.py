@@ -4,6 +4,8 @@ Written from the papers with loops; they share no code with the package. The
 networks are those of `tiny`: dense layers with tanh between them.
 """
 
+import itertools
+
 import numpy as np
 
 
@@ -136,7 +138,7 @@ def moe(params, batch, config, means):
   )
 
 
-def mmd(xs, ys):
+def mmd(xs, ys, unbiased=False):
   widths = [10.0**e for e in range(-6, 0)] + [1, 5, 10, 15, 20, 25, 30, 35]
   widths += [10.0**e for e in range(2, 7)]
 
@@ -146,7 +148,13 @@ def mmd(xs, ys):
   def mean(first, second):
     return np.mean([[kernel(a, b) for b in second] for a in first])
 
-  return mean(xs, xs) + mean(ys, ys) - 2 * mean(xs, ys)
+  def own(sample):
+    if not unbiased:
+      return mean(sample, sample)
+    pairs = itertools.permutations(sample, 2)
+    return np.mean([kernel(a, b) for a, b in pairs])
+
+  return own(xs) + own(ys) - 2 * mean(xs, ys)
 
 
 def moe_predict(params, means, x):

@@ -24,7 +24,11 @@ class MmdOptions:
 
 
 class Mmd(Alignment):
-  """λ · MMD² of source j and target by weight, with many kernel widths."""
+  """λ · MMD² of source j and target by weight, with many kernel widths.
+
+  The unbiased estimate: the biased one draws all features of a small batch
+  together, and classes with them.
+  """
 
   Options = MmdOptions
   paper = 'Long et al. 2015'
@@ -41,5 +45,5 @@ class Mmd(Alignment):
         jax.lax.all_gather(x, axis_name, axis=x.ndim - 2, tiled=True)
         for x in (source, target)
       )
-    distances = mmd.mmd_to_target(source=source, target=target)
+    distances = mmd.mmd_to_target(source=source, target=target, unbiased=True)
     return self.aligned(self.options.mmd_weight, distances=distances)
