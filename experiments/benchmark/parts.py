@@ -58,13 +58,19 @@ def _make_case(name: str) -> Part:
   return Part(measure, against_torch.describe, name != 'office31_256')
 
 
+def _make_streaming(layout: str) -> Part:
+  measure = functools.partial(streaming.measure, layout)
+  return Part(measure, streaming.describe)
+
+
 PARTS = {
   **{name: _make_case(name) for name in settings.CASES},
   _ONE_CORE: Part(_measure_on_one_core, against_torch.describe),
   'growth': Part(growth.measure, growth.describe),
   'pipeline': Part(pipeline.measure, pipeline.describe),
   'views': Part(views.measure, views.describe),
-  'streaming': Part(streaming.measure, streaming.describe),
+  'streaming': _make_streaming(streaming.FOLDER),
+  'domainnet': _make_streaming(streaming.DOMAINNET),
   'seeds': Part(seeds.measure, seeds.describe),
   'processes': Part(processes.measure, processes.describe),
   'run_costs': Part(run_costs.measure, run_costs.describe),

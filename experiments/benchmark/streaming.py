@@ -1,10 +1,9 @@
 """Pictures read from disk at every step: speed, memory and time to start.
 
-The pictures are made up: few different ones, each in very many JPEG files, in
-the layout of a user's folder with three sources and a target.
+The pictures are made up: three sources and a target in the layout of a user's
+folder, or as TFDS prepares DomainNet.
 """
 
-import io
 import multiprocessing
 import os
 import pathlib
@@ -12,68 +11,50 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-from PIL import Image
-
-from experiments.benchmark import memory, rounds
+from experiments.benchmark import made_up_pictures, memory, rounds
+from experiments.benchmark.made_up_pictures import DOMAINS
 from experiments.benchmark.options import Options
 
-_DOMAINS, _CLASSES = ('clipart', 'quickdraw', 'real', 'sketch'), 50
-_DIFFERENT = 200
+FOLDER, DOMAINNET = 'a folder', 'DomainNet by TFDS, ArrayRecord'
 _SIZE, _BATCH = 128, 16
 STREAMED, HELD = 'streamed', 'in memory, 2,000 pictures'
 DECODED = 'tf.io.decode_jpeg alone'
 
 
-def measure(options: Options) -> dict[str, Any]:
-  """Returns pictures per second, growth of memory and seconds to start."""
+def measure(layout: str, options: Options) -> dict[str, Any]:
+  """Returns pictures per second, growth of memory and seconds to start.
+
+  Args:
+    layout: `FOLDER` or `DOMAINNET`.
+    options: of the benchmark.
+  """
   count = 4_000 if options.quick else 100_000
-  size = write_pictures(options.folder, count)
+  folder = options.folder / 'pictures'
+  size = made_up_pictures.write_pictures(folder, count)
   context = multiprocessing.get_context('spawn')
+  if layout == DOMAINNET:
+    data_dir = options.folder / 'tfds'
+    data_dir.mkdir()
+    with context.Pool(1) as pool:
+      job = (folder, count, data_dir)
+      pool.apply(made_up_pictures.prepare_domainnet, job)
   with context.Pool(1) as pool:  # whose memory nothing else has grown
-    found = pool.apply(_measure, (options.folder, 2 if options.quick else 5))
-  return found | {'count': count, 'gigabytes': size / 1e9}
+    job = (layout, folder, 2 if options.quick else 5)
+    found = pool.apply(_measure, job)
+  return found | {'layout': layout, 'count': count, 'gigabytes': size / 1e9}
 
 
-def write_pictures(folder: pathlib.Path, count: int) -> int:
-  """Writes `<domain>/<class>/<number>.jpg`; returns their bytes in all."""
-  rng = np.random.default_rng(0)
-  encoded = [_encode(rng) for _ in range(_DIFFERENT)]
-  total = 0
-  for domain in _DOMAINS:
-    for i in range(count // len(_DOMAINS)):
-      file = folder / domain / f'class{i % _CLASSES:03d}' / f'{i}.jpg'
-      file.parent.mkdir(parents=True, exist_ok=True)
-      data = encoded[rng.integers(_DIFFERENT)]
-      file.write_bytes(data)
-      total += len(data)
-  return total
-
-
-def _encode(rng: np.random.Generator) -> bytes:
-  coarse = rng.integers(0, 256, (40, 50, 3), np.uint8)
-  smooth = Image.fromarray(coarse).resize((500, 400), Image.Resampling.BICUBIC)
-  noise = rng.normal(0, 6, (400, 500, 3))
-  pixels = np.clip(np.asarray(smooth) + noise, 0, 255).astype(np.uint8)
-  file = io.BytesIO()
-  Image.fromarray(pixels).save(file, 'JPEG', quality=85)
-  return file.getvalue()
-
-
-def _measure(folder: pathlib.Path, count: int) -> dict[str, Any]:
-  import moda_jax
+def _measure(layout: str, folder: pathlib.Path, count: int) -> dict[str, Any]:
   from moda_jax.data.load import load_domains
 
-  argument = f'folder:{folder},target={_DOMAINS[-1]},network=resnet50'
-  argument += f',image_size={_SIZE},batch_size={_BATCH},memory='
-  config = moda_jax.get_config(f'{argument}no')
+  config = _make_config(layout, folder, 'no')
   before, start = memory.peak(), time.perf_counter()
   domains = load_domains(config)
   listed = time.perf_counter() - start
   turns = {STREAMED: _make_turn(_read_batches(config, domains))}
   figures = rounds.take_turns(turns, 1)  # alone, to see its memory
   grown = memory.peak() - before
-  held = moda_jax.get_config(f'{argument}yes,samples=500')
+  held = _make_config(layout, folder, 'yes')
   turns[HELD] = _make_turn(_read_batches(held, load_domains(held)))
   turns[DECODED] = _make_turn(_decode(folder))
   figures = rounds.take_turns(turns, count)
@@ -85,6 +66,20 @@ def _measure(folder: pathlib.Path, count: int) -> dict[str, Any]:
   }
 
 
+def _make_config(layout: str, folder: pathlib.Path, held: str) -> Any:
+  import moda_jax
+
+  if layout == FOLDER:
+    argument = f'folder:{folder},target={DOMAINS[-1]},network=resnet50'
+  else:
+    argument = f'domainnet:{DOMAINS[-1]},data_dir={folder.parent / "tfds"}'
+  argument += f',image_size={_SIZE},batch_size={_BATCH},memory={held}'
+  argument += ',samples=500' * (held == 'yes')
+  config = moda_jax.get_config(argument)
+  config.data.sources = DOMAINS[:-1]
+  return config
+
+
 def _read_batches(config: Any, domains: Any) -> Iterator[int]:
   """Yields how many pictures each batch has, without distorted views."""
   from moda_jax.data import batches
@@ -93,19 +88,19 @@ def _read_batches(config: Any, domains: Any) -> Iterator[int]:
   spec = BatchSpec(sources=True, target_views=('weak',))
   batch_fn = batches.make_batch_fn(domains, spec, config)
   for _ in batches.make_batches(batch_fn, 0, 2**30):
-    yield _BATCH * len(_DOMAINS)
+    yield _BATCH * len(DOMAINS)
 
 
 def _decode(folder: pathlib.Path) -> Iterator[int]:
   import tensorflow as tf
 
-  files = [str(p) for p in (folder / _DOMAINS[0]).glob('*/*.jpg')]
+  files = [str(p) for p in (folder / DOMAINS[0]).glob('*/*.jpg')]
   data = tf.data.Dataset.from_tensor_slices(files).shuffle(len(files), seed=0)
   data = data.repeat().map(
     lambda file: tf.shape(tf.io.decode_jpeg(tf.io.read_file(file))),
     num_parallel_calls=os.cpu_count(),
   )
-  size = _BATCH * len(_DOMAINS)
+  size = _BATCH * len(DOMAINS)
   for _ in data.batch(size).prefetch(4):
     yield size
 
@@ -149,7 +144,7 @@ def describe(result: dict[str, Any]) -> list[str]:
   """Returns the lines of Markdown."""
   lines = [
     f'### {result["count"]:,} pictures read from disk, '
-    f'{result["gigabytes"]:.1f} GB',
+    f'{result["gigabytes"]:.1f} GB: {result["layout"]}',
     '',
     '| | pictures/s |',
     '|---|---|',
@@ -162,8 +157,8 @@ def describe(result: dict[str, Any]) -> list[str]:
     '',
     f'500 × 400 pixels brought to {_SIZE} × {_SIZE}; streamed reaches '
     f'{ratio} % of decoding alone, without resizing. Listing '
-    f'them, with a fingerprint, takes {result["listed_seconds"]:.1f} s; the '
-    'process grows by '
+    'them, labels and a fingerprint included, takes '
+    f'{result["listed_seconds"]:.1f} s; the process grows by '
     f'{result["grown"]:.2f} GiB at most while it reads them.',
     '',
   ]

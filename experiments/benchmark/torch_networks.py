@@ -158,8 +158,6 @@ class ResNetExtractor(nn.Module):
   def __init__(self, width: float):
     super().__init__()
     channels = _scaled(64, width)
-    self.register_buffer('mean', torch.tensor(_MEAN).view(1, 3, 1, 1))
-    self.register_buffer('std', torch.tensor(_STD).view(1, 3, 1, 1))
     self.conv_stem = nn.Conv2d(3, channels, 7, 2, 3, bias=False)
     self.norm_stem = nn.BatchNorm2d(channels)
     self.stage1 = _stage(1, width)
@@ -168,7 +166,9 @@ class ResNetExtractor(nn.Module):
 
   def forward(self, x: torch.Tensor) -> torch.Tensor:
     """Returns features."""
-    x = F.relu(self.norm_stem(self.conv_stem((x - self.mean) / self.std)))
+    # Not buffers: rounded to float32 they would differ in float64.
+    mean, std = (x.new_tensor(v).view(1, 3, 1, 1) for v in (_MEAN, _STD))
+    x = F.relu(self.norm_stem(self.conv_stem((x - mean) / std)))
     return self.stage3(self.stage2(self.stage1(F.max_pool2d(x, 3, 2, 1))))
 
 
