@@ -168,6 +168,14 @@ def test_all_methods_have_one_length(tmp_path):
     (['supervised:weights=darn'], "'supervised' is trained on all labels"),
     ([], 'source_only alone'),
     (['source_only'], 'source_only alone'),
+    (
+      ['moda_fm', 'moda:target_term=fixmatch'],
+      "'moda_fm' and 'moda:target_term=fixmatch' are the same parts",
+    ),
+    (
+      ['moda:weights=floored:mu_s=0.2', 'moda:weights=softmax+floored'],
+      'are the same parts at the same values',
+    ),
   ],
 )
 def test_methods_that_cannot_be_compared(tmp_path, methods, message):

@@ -1,6 +1,7 @@
 """Several methods under one budget: the same data, length and seed."""
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import ml_collections
@@ -9,7 +10,7 @@ from moda_jax.data import labelled
 from moda_jax.data.domains import Domains
 from moda_jax.data.load import open_domains
 from moda_jax.errors import UserError
-from moda_jax.objectives import METHODS, given_parts
+from moda_jax.objectives import METHODS, PARTS, find_method, given_parts
 from moda_jax.training import options
 from moda_jax.training.fitting import fit_length, fit_network
 from moda_jax.training.variants import (
@@ -90,6 +91,7 @@ def _check(
         'target; without them there is no such run, so it is not one to choose.'
       )
     options.check(labelled.name_source(apply_variant(config, variant)))
+  _refuse_twins({v.text: apply_variant(config, v) for v in variants})
   if len(variants) == 1:
     raise UserError(
       f'--methods: {BASELINE} alone; name one to compare it with.'
@@ -99,3 +101,21 @@ def _check(
       f'config.run.seeds = {config.run.seeds}: methods are compared by one '
       'seed each; --config.run.seed= sets which.'
     )
+
+
+def _refuse_twins(configs: Mapping[str, ml_collections.ConfigDict]) -> None:
+  """Refuses two that compute the same, which would count twice in a vote."""
+  known: dict[str, str] = {}
+  for text, config in configs.items():
+    values = options.prune(config).to_dict()
+    objective = values['objective']
+    named = {kind: objective.pop(kind, '') for kind in ('method', *PARTS)}
+    method = find_method(config.objective)
+    parts = getattr(method, 'names', named['method'])
+    key = json.dumps([parts, values], sort_keys=True)
+    other = known.setdefault(key, text)
+    if other != text:
+      raise UserError(
+        f"--methods: '{other}' and '{text}' are the same parts at the same "
+        'values; name one of them.'
+      )
