@@ -1,4 +1,4 @@
-"""Chooses among finished runs without a label of the target.
+r"""Chooses among finished runs without a label of the target.
 
   python -m moda_jax.select runs/source_only runs/fm runs/moda_fm
   python -m moda_jax.select runs/* --criterion=entropy --output=ranking.json
@@ -13,6 +13,11 @@ it, as several are for low entropy, which chooses between two runs.
 source_accuracy, weighted_accuracy and dev_risk (DEV, You et al. 2019) are there
 for runs with holdout above 0. mixval (MixVal, Hu et al. 2023) is predicted for
 mixtures of two examples, up to 2,000 more.
+
+Runs at values that a search of experiments.search has drawn for this target can
+be ranked by the accuracy that these reached there on left-out sources:
+  python -m moda_jax.select runs/* --search=runs/search/values.json \
+    --criterion=left_out
 
 Where the labels of the target are known, the accuracy is shown as the oracle.
 It chooses nothing.
@@ -29,6 +34,7 @@ from moda_jax import cli
 from moda_jax.errors import UserError
 
 if TYPE_CHECKING:
+  from moda_jax.selection.left_out import Search
   from moda_jax.selection.ranking import Ranking
   from moda_jax.training.candidates import RunCandidate
 
@@ -44,6 +50,9 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
   parser.add_argument('runs', nargs='+', metavar='RUN', help='a run')
   parser.add_argument('--criterion', default='', help='what chooses')
   parser.add_argument(
+    '--search', type=pathlib.Path, help='the values.json of a search'
+  )
+  parser.add_argument(
     '--output', type=pathlib.Path, help='a .json to write the ranking to'
   )
   return parser.parse_args(arguments)
@@ -57,16 +66,31 @@ def main(arguments: Sequence[str] | None = None) -> None:
     raise UserError('a run is given twice; each is ranked once.')
   cli.log_to_stdout()
   # The heavy imports wait until the arguments are known to be good.
+  from moda_jax.selection.left_out import read_search
   from moda_jax.selection.ranking import check_criterion, rank
   from moda_jax.training.candidates import open_candidates
 
   if options.criterion:
     check_criterion(options.criterion)
+  search = read_search(options.search) if options.search else None
   runs = open_candidates(options.runs)
+  if search is not None:
+    runs = [_add_left_out(run, search) for run in runs]
   ranking = rank([run.candidate for run in runs], options.criterion)
   print(describe(runs, ranking))
   if options.output is not None:
     _write(options.output, ranking)
+
+
+def _add_left_out(run: 'RunCandidate', search: 'Search') -> 'RunCandidate':
+  """Returns the run with its accuracy in a search, where that knows it."""
+  from moda_jax.selection.left_out import LEFT_OUT
+
+  score = search.score(run.trained.model.config)
+  if score is None:
+    return run
+  scores = {**run.candidate.scores, LEFT_OUT: score}
+  return run._replace(candidate=run.candidate._replace(scores=scores))
 
 
 def describe(runs: 'Sequence[RunCandidate]', ranking: 'Ranking') -> str:

@@ -12,6 +12,7 @@ from configs import arrays
 from moda_jax import select
 from moda_jax.errors import UserError
 from moda_jax.selection.certainty import mean_entropy
+from moda_jax.selection.left_out import read_search
 from moda_jax.selection.mixtures import draw_pairs, mix
 from moda_jax.selection.ranking import Candidate, rank
 from moda_jax.training import loop
@@ -110,6 +111,69 @@ def test_criteria_of_different_sources_are_warned_of():
   runs = [same[0], make_run('other', ('a',))]
   shown = select.describe(runs, rank([run.candidate for run in runs]))
   assert 'different sources, and source_accuracy read examples' in shown
+
+
+def write_search(path, **changed):
+  trials = [
+    {'values': {'mu_s': 0.25, 'epochs': 3}, 'mean_accuracy': 0.7},
+    {'values': {'mu_s': 0.125, 'epochs': 3}, 'mean_accuracy': 0.8},
+    {'values': {'mu_s': 0.5, 'epochs': 3}, 'mean_accuracy': 0.9},
+  ]
+  found = {'method': 'moda_fm', 'target_never_read': 't', 'trials': trials}
+  path.write_text(json.dumps(found | changed))
+  return path
+
+
+def test_runs_are_ranked_by_what_a_search_found_for_their_values(tmp_path):
+  write_domains(tmp_path)
+  search = read_search(write_search(tmp_path / 'values.json'))
+  found = {}
+  for mu_s in ('0.125', '0.25', '0.2500001', '0.3'):
+    argument = f'{tmp_path},target=t,method=moda_fm,mu_s={mu_s},epochs=3'
+    found[mu_s] = search.score(arrays.get_config(argument))
+  assert found == {'0.125': 0.8, '0.25': 0.7, '0.2500001': 0.7, '0.3': None}
+  other = arrays.get_config(f'{tmp_path},target=b,mu_s=0.25,epochs=3')
+  assert search.score(other) is None
+  runs = [
+    Candidate(name, {'left_out': score, 'entropy': entropy})
+    for name, score, entropy in (('x', 0.7, 0.1), ('y', 0.8, 0.9))
+  ]
+  assert rank(runs).chosen == 'x'
+  assert rank(runs, 'left_out').chosen == 'y'
+  with pytest.raises(UserError, match="'left_out' is not known of all of x, z"):
+    rank([runs[0], Candidate('z', {'entropy': 1.0})], 'left_out')
+
+
+@pytest.mark.parametrize(
+  ('text', 'message'),
+  [
+    ('', 'JSONDecodeError'),
+    ('{"method": "fm"}', "KeyError: 'trials'"),
+    ('[]', 'TypeError'),
+    (
+      '{"method": "fm", "target_never_read": "t", "trials": []}',
+      'no trial that drew a value',
+    ),
+  ],
+)
+def test_what_is_no_search_is_refused(tmp_path, text, message):
+  path = tmp_path / 'values.json'
+  path.write_text(text)
+  with pytest.raises(UserError, match=message):
+    read_search(path)
+  with pytest.raises(UserError, match='FileNotFoundError'):
+    read_search(tmp_path / 'none.json')
+
+
+@pytest.mark.slow
+def test_the_command_shows_what_a_search_found(runs, tmp_path, capsys):
+  trial = {'values': {'batch_size': 8}, 'mean_accuracy': 0.75}
+  path = write_search(
+    tmp_path / 'values.json', method='source_only', trials=[trial]
+  )
+  paths = [str(runs / name) for name in ('plain', 'held')]
+  select.main([*paths, f'--search={path}', '--criterion=left_out'])
+  assert 'chosen by left_out' in capsys.readouterr().out
 
 
 @pytest.mark.slow

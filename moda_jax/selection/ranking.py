@@ -10,6 +10,7 @@ from moda_jax.errors import UserError
 from moda_jax.selection import certainty
 from moda_jax.selection.agreement import AGREEMENT, agreements
 from moda_jax.selection.criteria import CRITERIA
+from moda_jax.selection.left_out import LEFT_OUT
 
 # What chooses where the user names nothing: the first one that every candidate
 # has. Its authors find that agreement never takes the worst of many, and no
@@ -26,8 +27,8 @@ class Candidate(NamedTuple):
 
   Attributes:
     name: unlike all others.
-    scores: by criterion, a row of `CRITERIA`; those that are not known are
-      left out.
+    scores: by criterion, a row of `CRITERIA` or `LEFT_OUT`; those that are
+      not known are missing.
     probabilities: predicted for the target's examples, `[N, C]`, the same
       examples for all candidates; None where they are not known.
     effective_classes: see `certainty.effective_classes`, where there are no
@@ -105,7 +106,9 @@ def badness(criterion: str, score: float) -> float:
 
 def is_higher_better(criterion: str) -> bool:
   """Says whether a criterion prefers the largest score."""
-  return criterion == AGREEMENT or CRITERIA[criterion].higher_is_better
+  if criterion in (AGREEMENT, LEFT_OUT):
+    return True
+  return CRITERIA[criterion].higher_is_better
 
 
 def _check(candidates: Sequence[Candidate]) -> None:
@@ -156,7 +159,7 @@ def _collect_scores(
       for c in candidates
       if math.isfinite(c.scores.get(name, math.nan))
     }
-    for name in CRITERIA
+    for name in (LEFT_OUT, *CRITERIA)
   }
   known = [c.probabilities for c in candidates if c.probabilities is not None]
   if len(known) == len(candidates) > 2:
@@ -192,10 +195,10 @@ def _find_criterion(
 
 def check_criterion(name: str) -> None:
   """Refuses what names no criterion."""
-  if name != AGREEMENT and name not in CRITERIA:
-    allowed = ', '.join([AGREEMENT, *CRITERIA])
+  allowed = [AGREEMENT, LEFT_OUT, *CRITERIA]
+  if name not in allowed:
     raise UserError(
-      f"There is no criterion '{name}'; it must be one of {allowed}."
+      f"There is no criterion '{name}'; it must be one of {', '.join(allowed)}."
     )
 
 

@@ -1,5 +1,6 @@
 """Several processes train one run as one process does."""
 
+import functools
 import itertools
 import json
 import re
@@ -16,21 +17,21 @@ from moda_jax.training.checkpoints import find_steps
 from moda_jax.training.processes import Joined
 
 # Each kind of sum over devices, and dropout by an example's place.
-FEW = [
+FEW = (
   'moda_fm/tiny images',
   'moe/tiny images',
   'm3sda/tiny images',
   'mada/tiny images',
   'moda_fm/reviews',
   'fm/mlp',
-]
-CASES = [
+)
+CASES = (
   *(f'{method}/tiny images' for method in METHODS),
   'moda_fm/digits',
   'moda_fm/reviews',
   'fm/mlp',
   'moda_fm/resnet50',
-]
+)
 
 
 @pytest.fixture(scope='module')
@@ -38,6 +39,7 @@ def run_cases(tmp_path_factory):
   """Returns a function that runs cases on some devices of some processes."""
   folder = tmp_path_factory.mktemp('cases')
 
+  @functools.cache  # one process is compared with many times
   def run(processes, devices, cases):
     out = folder / f'{processes}x{devices}'
     arguments = ['tests/process_cases.py', out, *cases]
