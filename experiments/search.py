@@ -92,6 +92,8 @@ def _write(
   """Writes `values.json`, whose `values` any config takes."""
   if not done:
     raise UserError('No trial is finished: there is nothing to choose from.')
+  from moda_jax.training.meaning import describe_meaning
+
   best = max(done, key=lambda trial: trial['mean_accuracy'])
   summary = {
     'command': f'python -m experiments.search {shlex.join(sys.argv[1:])}',
@@ -101,6 +103,7 @@ def _write(
     'steps': config.run.steps,
     'epochs': config.run.epochs,
     'ranges': varied,
+    'meaning': describe_meaning(config),
     **best,
     'trials': done,
   }

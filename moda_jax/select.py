@@ -14,8 +14,8 @@ source_accuracy, weighted_accuracy and dev_risk (DEV, You et al. 2019) are there
 for runs with holdout above 0. mixval (MixVal, Hu et al. 2023) is predicted for
 mixtures of two examples, up to 2,000 more.
 
-Runs at values that a search of experiments.search has drawn for this target can
-be ranked by the accuracy that these reached there on left-out sources:
+Runs at values that a search of the same config has drawn can be ranked by the
+accuracy that these reached there on left-out sources:
   python -m moda_jax.select runs/* --search=runs/search/values.json \
     --criterion=left_out
 
@@ -34,11 +34,12 @@ from moda_jax import cli
 from moda_jax.errors import UserError
 
 if TYPE_CHECKING:
-  from moda_jax.selection.left_out import Search
   from moda_jax.selection.ranking import Ranking
   from moda_jax.training.candidates import RunCandidate
+  from moda_jax.training.left_out import Search
 
 _ORACLE = 'oracle (target labels)'
+_SHOWN = 3  # evaluations of a run, by each criterion
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -66,9 +67,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     raise UserError('a run is given twice; each is ranked once.')
   cli.log_to_stdout()
   # The heavy imports wait until the arguments are known to be good.
-  from moda_jax.selection.left_out import read_search
   from moda_jax.selection.ranking import check_criterion, rank
   from moda_jax.training.candidates import open_candidates
+  from moda_jax.training.left_out import read_search
 
   if options.criterion:
     check_criterion(options.criterion)
@@ -79,15 +80,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
   ranking = rank([run.candidate for run in runs], options.criterion)
   print(describe(runs, ranking))
   if options.output is not None:
-    _write(options.output, ranking)
+    _write(options.output, ranking, runs)
 
 
 def _add_left_out(run: 'RunCandidate', search: 'Search') -> 'RunCandidate':
   """Returns the run with its accuracy in a search, where that knows it."""
-  from moda_jax.selection.left_out import LEFT_OUT
+  from moda_jax.selection.ranking import LEFT_OUT
 
-  score = search.score(run.trained.model.config)
+  score, why = search.find_accuracy(run.trained.model.config)
   if score is None:
+    print(f'mind, {run.candidate.name}: not of the search: {why}.')
     return run
   scores = {**run.candidate.scores, LEFT_OUT: score}
   return run._replace(candidate=run.candidate._replace(scores=scores))
@@ -105,8 +107,8 @@ def describe(runs: 'Sequence[RunCandidate]', ranking: 'Ranking') -> str:
       step = int(run.trained.state.step)
       title = f'{run.candidate.name}, which is taken at step {step}; the best'
       parts.append(f'{title} evaluations over time:\n{_format(rows)}')
-  if warning := _warn_of_sources(runs, ranking):
-    parts.append(f'mind: {warning}')
+  warnings = [_warn_of_sources(runs, ranking), _warn_of_twins(runs)]
+  parts += [f'mind: {warning}' for warning in warnings if warning]
   parts += [
     f'mind, {run.candidate.name}: {caution}'
     for run in runs
@@ -130,6 +132,24 @@ def _warn_of_sources(runs: 'Sequence[RunCandidate]', ranking: 'Ranking') -> str:
   return (
     f'the runs have different sources, and {", ".join(read)} read examples of '
     'these: they do not compare such runs.'
+  )
+
+
+def _warn_of_twins(runs: 'Sequence[RunCandidate]') -> str:
+  """Says which runs compute the same, if any do."""
+  from moda_jax.training.meaning import describe_meaning
+
+  known: dict[str, list[str]] = {}
+  for run in runs:
+    meaning = describe_meaning(run.trained.model.config)
+    names = known.setdefault(json.dumps(meaning, sort_keys=True), [])
+    names.append(run.candidate.name)
+  twins = [' and '.join(names) for names in known.values() if len(names) > 1]
+  if not twins:
+    return ''
+  return (
+    f'{"; ".join(twins)} are runs of the same config and seed, and count as '
+    'many where agreement is measured.'
   )
 
 
@@ -163,21 +183,30 @@ def _show_accuracy(accuracy: float | None) -> str:
 
 
 def _tabulate_evaluations(run: 'RunCandidate') -> list[list[str]]:
-  """Returns for each criterion the step that it prefers, and its accuracy."""
-  from moda_jax.selection.criteria import CRITERIA
+  """Returns the best steps by each criterion, and their accuracies."""
   from moda_jax.training.evaluation import ACCURACY
   from moda_jax.training.judging import metric
-  from moda_jax.training.kept import order_evaluations
 
-  rows = [['criterion', 'step', 'value', _ORACLE]]
+  rows = [['criterion', 'place', 'step', 'value', _ORACLE]]
   lines = {line['step']: line for line in run.evaluations}
-  classes = len(run.trained.model.inputs.classes)
-  for name in CRITERIA:
-    for step in order_evaluations(run.evaluations, name, classes)[:1]:
+  for name, steps in _order_evaluations(run).items():
+    for place, step in enumerate(steps[:_SHOWN], 1):
       value = f'{lines[step][metric(name)]:.4g}'
       oracle = _show_accuracy(lines[step].get(ACCURACY))
-      rows.append([name, f'{step}', value, oracle])
+      rows.append([name, f'{place}', f'{step}', value, oracle])
   return rows
+
+
+def _order_evaluations(run: 'RunCandidate') -> dict[str, list[int]]:
+  """Returns the steps of a run's evaluations by criterion, the best first."""
+  from moda_jax.selection.criteria import CRITERIA
+  from moda_jax.training.kept import order_evaluations
+
+  classes = len(run.trained.model.inputs.classes)
+  orders = {
+    name: order_evaluations(run.evaluations, name, classes) for name in CRITERIA
+  }
+  return {name: steps for name, steps in orders.items() if steps}
 
 
 def _format(rows: Sequence[Sequence[str]]) -> str:
@@ -190,10 +219,15 @@ def _format(rows: Sequence[Sequence[str]]) -> str:
   )
 
 
-def _write(path: pathlib.Path, ranking: 'Ranking') -> None:
+def _write(
+  path: pathlib.Path, ranking: 'Ranking', runs: 'Sequence[RunCandidate]'
+) -> None:
   from moda_jax.files.atomic import write_whole
 
   values: dict[str, Any] = ranking._asdict()
+  values['evaluations'] = {
+    run.candidate.name: _order_evaluations(run) for run in runs
+  }
   try:
     with write_whole(path) as file:
       file.write(json.dumps(values, indent=2) + '\n')

@@ -1,6 +1,7 @@
 """The command that chooses among runs without target labels."""
 
 import json
+import re
 import shutil
 import types
 
@@ -12,11 +13,13 @@ from configs import arrays
 from moda_jax import select
 from moda_jax.errors import UserError
 from moda_jax.selection.certainty import mean_entropy
-from moda_jax.selection.left_out import read_search
 from moda_jax.selection.mixtures import draw_pairs, mix
 from moda_jax.selection.ranking import Candidate, rank
 from moda_jax.training import loop
 from moda_jax.training.candidates import RunCandidate, open_candidates
+from moda_jax.training.left_out import read_search
+from moda_jax.training.meaning import describe_meaning
+from moda_jax.training.options import base_config
 
 RUNS = {
   'plain': 'method=source_only',
@@ -75,6 +78,8 @@ def test_runs_are_ranked_by_their_predictions(runs, tmp_path, capsys):
   for name in ('source_accuracy', 'weighted_accuracy', 'dev_risk'):
     assert list(found['scores'][name]) == [str(runs / 'held')]
   assert set(found['scores']['class_ami']) == set(paths)
+  dann = found['evaluations'][paths[2]]
+  assert sorted(dann['entropy']) == [2, 4]
   for path, p in zip(paths, predicted, strict=True):
     classes = p.argmax(axis=1)
     pairs = draw_pairs(classes)
@@ -91,7 +96,9 @@ def test_runs_are_ranked_by_their_predictions(runs, tmp_path, capsys):
 
 def make_run(name, sources):
   """Returns a run as a candidate, of which nothing has been trained."""
-  config = types.SimpleNamespace(data=types.SimpleNamespace(sources=sources))
+  config = base_config()
+  config.data.sources, config.run.seed = sources, len(name)
+  config.network.name = 'mlp'
   model = types.SimpleNamespace(
     config=config,
     inputs=types.SimpleNamespace(classes=('x', 'y')),
@@ -113,27 +120,48 @@ def test_criteria_of_different_sources_are_warned_of():
   assert 'different sources, and source_accuracy read examples' in shown
 
 
-def write_search(path, **changed):
-  trials = [
-    {'values': {'mu_s': 0.25, 'epochs': 3}, 'mean_accuracy': 0.7},
-    {'values': {'mu_s': 0.125, 'epochs': 3}, 'mean_accuracy': 0.8},
-    {'values': {'mu_s': 0.5, 'epochs': 3}, 'mean_accuracy': 0.9},
-  ]
-  found = {'method': 'moda_fm', 'target_never_read': 't', 'trials': trials}
-  path.write_text(json.dumps(found | changed))
+TRIALS = [
+  {'values': {'mu_s': 0.25, 'epochs': 3}, 'mean_accuracy': 0.7},
+  {'values': {'mu_s': 0.125, 'epochs': 3}, 'mean_accuracy': 0.8},
+]
+
+
+def write_search(path, config, trials=TRIALS):
+  found = {'meaning': describe_meaning(config), 'trials': trials}
+  path.write_text(json.dumps(found))
   return path
 
 
 def test_runs_are_ranked_by_what_a_search_found_for_their_values(tmp_path):
   write_domains(tmp_path)
-  search = read_search(write_search(tmp_path / 'values.json'))
-  found = {}
-  for mu_s in ('0.125', '0.25', '0.2500001', '0.3'):
-    argument = f'{tmp_path},target=t,method=moda_fm,mu_s={mu_s},epochs=3'
-    found[mu_s] = search.score(arrays.get_config(argument))
-  assert found == {'0.125': 0.8, '0.25': 0.7, '0.2500001': 0.7, '0.3': None}
-  other = arrays.get_config(f'{tmp_path},target=b,mu_s=0.25,epochs=3')
-  assert search.score(other) is None
+
+  def make(argument, target='t'):
+    return arrays.get_config(f'{tmp_path},target={target},{argument}')
+
+  base = make('method=moda_fm')
+  search = read_search(write_search(tmp_path / 'values.json', base))
+  found = {
+    argument: search.find_accuracy(make(argument))[0]
+    for argument in (
+      'method=moda_fm,mu_s=0.125,epochs=3',
+      'method=moda,target_term=fixmatch,mu_s=0.25,epochs=3,seed=5',
+      'method=moda_fm,mu_s=0.2500001,epochs=3,eval_every=7',
+    )
+  }
+  assert list(found.values()) == [0.8, 0.7, 0.7]
+  for argument, target, why in (
+    ('method=moda_fm,mu_s=0.3,epochs=3', 't', 'no trial has its epochs, mu_s'),
+    ('method=moda_fm,mu_s=0.25,epochs=3', 'b', 'data.sources, data.target'),
+    ('method=moda_fm,mu_s=0.25,epochs=3,mu_c=0.7', 't', 'objective.mu_c'),
+    ('method=moda_fm,predictor=experts,mu_s=0.25', 't', 'objective.parts'),
+    ('method=moda_fm,width=0.3,mu_s=0.25,epochs=3', 't', 'network.width'),
+  ):
+    accuracy, reason = search.find_accuracy(make(argument, target))
+    assert accuracy is None
+    assert why in reason
+
+
+def test_left_out_sources_choose_where_they_are_asked():
   runs = [
     Candidate(name, {'left_out': score, 'entropy': entropy})
     for name, score, entropy in (('x', 0.7, 0.1), ('y', 0.8, 0.9))
@@ -145,35 +173,62 @@ def test_runs_are_ranked_by_what_a_search_found_for_their_values(tmp_path):
 
 
 @pytest.mark.parametrize(
-  ('text', 'message'),
+  ('found', 'message'),
   [
-    ('', 'JSONDecodeError'),
-    ('{"method": "fm"}', "KeyError: 'trials'"),
-    ('[]', 'TypeError'),
+    ([], "with 'trials' and 'meaning'"),
+    ({'trials': TRIALS}, "with 'trials' and 'meaning'"),
+    ({'meaning': {}, 'trials': []}, 'no trial that drew a value'),
+    ({'meaning': {}, 'trials': [3]}, "trial 0 must have 'values'"),
     (
-      '{"method": "fm", "target_never_read": "t", "trials": []}',
-      'no trial that drew a value',
+      {'meaning': {}, 'trials': [TRIALS[0], {'values': {'mu_s': None}}]},
+      "trial 1 must have 'values'",
+    ),
+    (
+      {'meaning': {}, 'trials': [TRIALS[0] | {'mean_accuracy': float('nan')}]},
+      "'mean_accuracy' = nan must be within",
+    ),
+    (
+      {'meaning': {}, 'trials': [TRIALS[0] | {'mean_accuracy': 70}]},
+      "'mean_accuracy' = 70 must be within",
     ),
   ],
 )
-def test_what_is_no_search_is_refused(tmp_path, text, message):
+def test_what_is_no_search_is_refused(tmp_path, found, message):
   path = tmp_path / 'values.json'
-  path.write_text(text)
-  with pytest.raises(UserError, match=message):
+  path.write_text(json.dumps(found))
+  with pytest.raises(UserError, match=re.escape(message)):
     read_search(path)
-  with pytest.raises(UserError, match='FileNotFoundError'):
-    read_search(tmp_path / 'none.json')
+  path.write_text('{')
+  for name in ('values.json', 'none.json'):
+    with pytest.raises(UserError, match='cannot be read'):
+      read_search(tmp_path / name)
+
+
+def test_a_word_that_a_number_should_be_is_no_match(tmp_path):
+  write_domains(tmp_path)
+  config = arrays.get_config(f'{tmp_path},target=t,method=moda_fm')
+  trials = [{'values': {'mu_s': 'much'}, 'mean_accuracy': 0.5}]
+  path = write_search(tmp_path / 'values.json', config, trials)
+  assert read_search(path).find_accuracy(config)[0] is None
 
 
 @pytest.mark.slow
 def test_the_command_shows_what_a_search_found(runs, tmp_path, capsys):
-  trial = {'values': {'batch_size': 8}, 'mean_accuracy': 0.75}
-  path = write_search(
-    tmp_path / 'values.json', method='source_only', trials=[trial]
-  )
-  paths = [str(runs / name) for name in ('plain', 'held')]
-  select.main([*paths, f'--search={path}', '--criterion=left_out'])
-  assert 'chosen by left_out' in capsys.readouterr().out
+  config = moda_jax.load(runs / 'plain').config
+  trials = [{'values': {'batch_size': 8}, 'mean_accuracy': 0.75}]
+  path = write_search(tmp_path / 'values.json', config, trials)
+  twin = tmp_path / 'twin'
+  shutil.copytree(runs / 'plain', twin)
+  names = [str(runs / 'plain'), str(twin)]
+  select.main([*names, f'--search={path}', '--criterion=left_out'])
+  shown = capsys.readouterr().out
+  assert 'chosen by left_out' in shown
+  assert f'{names[0]} and {names[1]} are runs of the same config' in shown
+  with pytest.raises(UserError, match='left_out'):
+    select.main(
+      [*names, str(runs / 'dann'), f'--search={path}', '--criterion=left_out']
+    )
+  assert 'objective.parts differ from the search' in capsys.readouterr().out
 
 
 @pytest.mark.slow

@@ -10,7 +10,6 @@ from moda_jax.errors import UserError
 from moda_jax.selection import certainty
 from moda_jax.selection.agreement import AGREEMENT, agreements
 from moda_jax.selection.criteria import CRITERIA
-from moda_jax.selection.left_out import LEFT_OUT
 
 # What chooses where the user names nothing: the first one that every candidate
 # has. Its authors find that agreement never takes the worst of many, and no
@@ -20,6 +19,10 @@ from moda_jax.selection.left_out import LEFT_OUT
 # 29 shifts with one source), followed by weighted accuracy (3.1), which asks
 # for held-out source examples.
 DEFAULTS = (AGREEMENT, 'entropy', 'weighted_accuracy')
+
+# The accuracy that a search found at a run's values, each source left out in
+# turn: known of runs that belong to a search alone.
+LEFT_OUT = 'left_out'
 
 
 class Candidate(NamedTuple):

@@ -19,7 +19,7 @@ _RECORD = 'record'  # what is known once the data is loaded
 _MISSING = 'missing'
 # The places of files are not part of the experiment, nor are the version and
 # which checkpoints are kept.
-_NOT_COMPARED = (
+NOT_COMPARED = (
   'data.data_dir',
   'data.skip_unreadable',  # what was read is compared by itself
   'network.pretrained',
@@ -118,7 +118,7 @@ def find_differences(
   for key in sorted(there | here):
     before = there.get(key, later.get(key, _MISSING))
     after = here.get(key, _MISSING)
-    if before == after or key in _NOT_COMPARED or key.startswith(_SEARCH):
+    if before == after or key in NOT_COMPARED or key.startswith(_SEARCH):
       continue
     if key in _LENGTH and not depends_on_length:
       continue
@@ -138,7 +138,7 @@ def describe_compared(record: dict[str, Any]) -> str:
   compared = {
     key: value
     for key, value in flatten(record).items()
-    if key not in _NOT_COMPARED
+    if key not in NOT_COMPARED
   }
   return json.dumps(compared, sort_keys=True)
 

@@ -10,9 +10,10 @@ from moda_jax.data import labelled
 from moda_jax.data.domains import Domains
 from moda_jax.data.load import open_domains
 from moda_jax.errors import UserError
-from moda_jax.objectives import METHODS, PARTS, find_method, given_parts
+from moda_jax.objectives import METHODS, given_parts
 from moda_jax.training import options
 from moda_jax.training.fitting import fit_length, fit_network
+from moda_jax.training.meaning import describe_meaning
 from moda_jax.training.variants import (
   Variant,
   apply_variant,
@@ -20,7 +21,6 @@ from moda_jax.training.variants import (
 )
 
 BASELINE = 'source_only'
-DEFAULT = (BASELINE, 'moda', 'fm', 'moda_fm', 'mdan')
 _HOLDOUT = 0.1
 
 
@@ -90,8 +90,10 @@ def _check(
         f"--methods: '{variant.method}' is trained on all labels of the "
         'target; without them there is no such run, so it is not one to choose.'
       )
-    options.check(labelled.name_source(apply_variant(config, variant)))
-  _refuse_twins({v.text: apply_variant(config, v) for v in variants})
+  configs = {v.text: apply_variant(config, v) for v in variants}
+  for own in configs.values():
+    options.check(labelled.name_source(own))
+  _refuse_twins(configs)
   if len(variants) == 1:
     raise UserError(
       f'--methods: {BASELINE} alone; name one to compare it with.'
@@ -107,13 +109,8 @@ def _refuse_twins(configs: Mapping[str, ml_collections.ConfigDict]) -> None:
   """Refuses two that compute the same, which would count twice in a vote."""
   known: dict[str, str] = {}
   for text, config in configs.items():
-    values = options.prune(config).to_dict()
-    objective = values['objective']
-    named = {kind: objective.pop(kind, '') for kind in ('method', *PARTS)}
-    method = find_method(config.objective)
-    parts = getattr(method, 'names', named['method'])
-    key = json.dumps([parts, values], sort_keys=True)
-    other = known.setdefault(key, text)
+    meaning = json.dumps(describe_meaning(config), sort_keys=True)
+    other = known.setdefault(meaning, text)
     if other != text:
       raise UserError(
         f"--methods: '{other}' and '{text}' are the same parts at the same "
