@@ -87,7 +87,8 @@ def _check_value(value: Any, field: dataclasses.Field, where: str) -> Any:
     raise not_allowed(where, value, f'of type {kind.__name__}')
   choices = field.metadata.get('choices')
   if choices and value not in choices:
-    raise not_allowed(where, value, f'one of {", ".join(choices)}')
+    named = ', '.join(choice or "''" for choice in choices)
+    raise not_allowed(where, value, f'one of {named}')
   limits = field.metadata.get('limits', {})
   if kind in (int, float) and not _within(value, **limits):
     raise not_allowed(where, value, _describe_limits(**limits))

@@ -81,8 +81,8 @@ class Method(abc.ABC):
       shown all source examples before the method predicts, `first` being true
       for the first batch; `batch['source']['mask']` marks real examples.
     task_losses: None, or `(forward) -> losses`, those of the sources' labels
-      alone, `[M]`, of which the loss contains the sum by
-      `forward.task_weights`.
+      with what the predictor adds for each source, `[M]`, of which the loss
+      contains the sum by `forward.task_weights`.
   """
 
   Options: ClassVar[type] = NoOptions
