@@ -10,9 +10,9 @@ All runs have the config's data, length and seed; the method in the config is
 replaced, and source_only is always among them. METHOD:key=value[:key=value...]
 changes parts and other values of objective, views and optimizer for that run;
 python -m moda_jax.main --list shows them. Runs are in RUNS/METHOD, and the same
-command resumes what was stopped. RUNS/index.html explains the choice
-and what each source is worth; comparison.json has the figures, predictions.csv
-what the chosen run says of the target, to_label.csv what to label first.
+command resumes what was stopped. RUNS/index.html explains the choice and what
+each source is worth; comparison.json has the figures, predictions.csv what the
+chosen run says of the target, to_label.csv what to label first.
 
 target_labels=FILE in the config gives labels of some target examples, in the
 form of to_label.csv: half of them train every run, and half choose.

@@ -46,8 +46,8 @@ class Learning(NamedTuple):
     """Returns the weights after a step.
 
     An observation is the probability of a probe's own class: 1 − ½ Σ |p − y|,
-    as in the authors' program. A weight w follows each by w ← d w + (1 − d) · observation,
-    where all observations of an epoch count as their mean.
+    as in the authors' program. A weight w follows each by w ← d w + (1 − d) ·
+    observation, where all observations of an epoch count as their mean.
 
     Args:
       method: predicts.

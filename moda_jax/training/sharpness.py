@@ -1,10 +1,10 @@
 """SDAT (Rangwani et al. 2022): a flat minimum of the task loss alone.
 
 The task loss is that of the sources' labels, by their weights; of MoE and of
-experts that teach each other it contains what their predictors add for a source.
-Its gradient is taken at θ + ρ g / ‖g‖, where g is its gradient at θ; the gradient of all other
-terms, that of the discriminators above all, at θ itself, as in the paper. (The
-authors' program takes both at the perturbed parameters.)
+experts that teach each other it contains what these add for each source. Its
+gradient is taken at θ + ρ g / ‖g‖, where g is its gradient at θ; the gradient
+of all other terms, that of the discriminators above all, at θ itself, as in the
+paper. (The authors' program takes both at the perturbed parameters.)
 """
 
 from typing import Any
