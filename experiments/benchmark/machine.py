@@ -48,8 +48,13 @@ def format_machine(machine: dict[str, Any]) -> list[str]:
   packages = ', '.join(f'{k} {v}' for k, v in machine['packages'].items())
   return [
     f'{machine["cpu"]}, {machine["cores"]} cores, {machine["memory"]} of '
-    f'memory, {machine["system"]}; Python {machine["python"]}, {packages}; '
-    f'{machine["date"]}; load at the start '
-    f'{", ".join(map(str, machine["load"]))}.',
+    f'memory, {machine["system"]}; Python {machine["python"]}, {packages}.',
     '',
   ]
+
+
+def format_time(machine: dict[str, Any]) -> str:
+  """Returns when a part began and how busy the machine was."""
+  minute = machine['date'][:16].replace('T', ' ')
+  load = ', '.join(map(str, machine['load']))
+  return f'Begun {minute} UTC, load over 1, 5 and 15 minutes {load}.'

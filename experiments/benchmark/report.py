@@ -7,13 +7,15 @@ from experiments.benchmark.parts import PARTS
 
 _HEAD = """# Benchmark
 
-`python -m experiments.benchmark{flags}`. Contestants take turns in one run;
-figures are medians over the rounds with the least and the most in brackets,
-ratios are taken within a round. The twins in PyTorch are written here from the
-paper: *as written* has a forward pass per domain and view, Pillow in the main
-thread and reads its losses at every step; *tuned* has one concatenated pass,
-channels last, `foreach` AdaDelta and a kept batch. Data is random, in the
-sizes of the experiments.
+`python -m experiments.benchmark{flags}`. The contestants of a part take turns
+in one run; parts may have been measured at different times. Figures are medians
+over the rounds with the least and the most in brackets, ratios are taken within
+a round. The twins in PyTorch are written here from the paper: *as written* has
+a forward pass per domain and view, Pillow in the main thread and reads its
+losses at every step; *tuned* has one concatenated pass,
+channels last, `foreach` AdaDelta and a kept batch. *Freed memory kept* is the
+tuned one with the setting of glibc that our commands make for themselves. Data
+is random, in the sizes of the experiments.
 """
 
 
@@ -30,7 +32,8 @@ def format_report(results: dict[str, Any]) -> str:
       if _name_machine(where) != shown:
         shown = _name_machine(where)
         lines += [f'## On {shown}', '', *machine.format_machine(where)]
-      lines += part.describe(parts[name])
+      title, *rest = part.describe(parts[name])
+      lines += [title, '', machine.format_time(where), *rest]
   return '\n'.join(lines).rstrip() + '\n'
 
 
