@@ -24,8 +24,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy import stats
 
+from experiments.selection.correlation import LEAST, correlate
 from moda_jax import cli
 from moda_jax.errors import UserError
 from moda_jax.files.atomic import write_whole
@@ -33,7 +33,6 @@ from moda_jax.selection.criteria import CRITERIA
 from moda_jax.selection.ranking import (
   DEFAULTS,
   Candidate,
-  badness,
   rank,
 )
 
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
   from experiments.selection.finished import Group, Judged
 
 _DEFAULT = f'default ({", ".join(DEFAULTS)})'
-_LEAST = 3  # runs of a target, for a rank correlation to say something
 
 
 class Score(NamedTuple):
@@ -99,7 +97,7 @@ def score_criteria(
     (
       name,
       len(order),
-      _correlate(name, ranking.scores[name], known),
+      correlate(name, ranking.scores[name], known),
       known[order[0]],
     )
     for name, order in ranking.orders.items()
@@ -115,17 +113,6 @@ def score_criteria(
     Score(experiment, target, among, name, n, correlation, 100 * (best - own))
     for name, n, correlation, own in rows
   ]
-
-
-def _correlate(
-  criterion: str, scores: dict[str, float], accuracies: dict[str, float]
-) -> float:
-  goodness = [-badness(criterion, score) for score in scores.values()]
-  accuracy = [accuracies[name] for name in scores]
-  constant = len(set(goodness)) < 2 or len(set(accuracy)) < 2
-  if constant or len(scores) < _LEAST:
-    return math.nan
-  return float(stats.spearmanr(goodness, accuracy).statistic)
 
 
 def tabulate(scores: Sequence[Score]) -> str:
@@ -203,7 +190,7 @@ def measure(groups: Sequence['Group']) -> list[Score]:
   for group in groups:
     runs = judge_runs(group)
     named = group.experiment, group.target
-    if len(runs) >= _LEAST:
+    if len(runs) >= LEAST:
       accuracies = [run.accuracy for run in runs]
       made = [run.candidate for run in runs]
       scores += score_criteria(made, accuracies, *named)
@@ -214,7 +201,7 @@ def measure(groups: Sequence['Group']) -> list[Score]:
     ]
   if not scores:
     raise UserError(
-      f'A rank correlation needs {_LEAST} finished runs of a target, or '
+      f'A rank correlation needs {LEAST} finished runs of a target, or '
       'evaluations of a run, with accuracies that do not depend on target '
       'labels.'
     )
@@ -227,7 +214,7 @@ def _score_evaluations(run: 'Judged') -> list[Score]:
   from moda_jax.training.judging import EFFECTIVE_CLASSES, metric
 
   lines = [line for line in run.evaluations if ACCURACY in line]
-  if len(lines) < _LEAST:
+  if len(lines) < LEAST:
     return []
   candidates = [
     Candidate(

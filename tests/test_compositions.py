@@ -3,6 +3,7 @@
 import csv
 
 import pytest
+from scipy import stats
 from absl import flags
 from made_up_runs import write_run
 
@@ -94,6 +95,13 @@ def test_a_composition_is_chosen_by_lowest_entropy(plans):
   assert default.below == pytest.approx(below)
   assert random.accuracies['mnist', 0] == pytest.approx(60)
   assert set(best.chosen.values()) == {ROWS[2]}
+  for task, correlation in entropy.correlations.items():
+    runs = [own[task] for own in found.values()]
+    expected = stats.spearmanr(
+      [-run['criteria']['entropy'] for run in runs],
+      [run['accuracy'] for run in runs],
+    )
+    assert correlation == pytest.approx(expected.statistic)
   known = {('mnist', 0): dict(zip(ROWS, (0.9, 0.6, 0.7), strict=True))}
   default, *_ = composition_choice.choose(found, known)
   assert default.criterion == 'agreement (default)'

@@ -1,6 +1,7 @@
 """Which composition is chosen without target labels, and what that costs."""
 
 import collections
+import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -8,6 +9,7 @@ import numpy as np
 
 from experiments.runs.records import Line
 from experiments.selection.agreeing import Agreements, Task
+from experiments.selection.correlation import correlate
 from moda_jax.selection.agreement import AGREEMENT
 from moda_jax.selection.ranking import Candidate, rank
 
@@ -22,12 +24,15 @@ class Choice(NamedTuple):
     chosen: the composition, by target and seed; empty where there is none.
     accuracies: of the chosen one (%), by target and seed.
     below: points below the best of the candidates, by target and seed.
+    correlations: Spearman's, of the criterion's order with accuracy, by target
+      and seed; NaN where there is none.
   """
 
   criterion: str
   chosen: dict[Task, str]
   accuracies: dict[Task, float]
   below: dict[Task, float]
+  correlations: dict[Task, float]
 
 
 def find_tasks(runs: Runs) -> list[Task]:
@@ -47,34 +52,45 @@ def choose(runs: Runs, agreements: Agreements | None = None) -> list[Choice]:
     runs: by composition.
     agreements: see `agreeing.measure`.
   """
-  agreements = agreements or {}
-  chosen: dict[str, dict[Task, str]] = collections.defaultdict(dict)
   tasks = [
     task
     for task in find_tasks(runs)
     if all(own.get(task, {}).get('criteria') for own in runs.values())
   ]
+  found: dict[str, dict[Task, tuple[str, float]]]
+  found = collections.defaultdict(dict)
   for task in tasks:
-    ranking = rank([_candidate(name, runs[name][task]) for name in runs])
-    left = len(runs) - len(ranking.refused)
-    agreeing = agreements.get(task, {})
-    if agreeing and {*agreeing} == {*runs} - {*ranking.refused}:
-      best = max(agreeing, key=lambda name: agreeing[name])
-      chosen[f'{AGREEMENT} (default)'][task] = best
-    elif ranking.chosen:
-      name = f'{ranking.criterion} (default without predictions)'
-      chosen[name][task] = ranking.chosen
-    for name, order in ranking.orders.items():
-      if len(order) == left:
-        chosen[name][task] = order[0]
-    chosen['the best'][task] = max(
-      runs, key=lambda name: runs[name][task]['accuracy']
-    )
-  made = [_make_choice(name, own, runs) for name, own in chosen.items()]
+    agreeing = (agreements or {}).get(task, {})
+    for name, choice in _choose_at(task, runs, agreeing).items():
+      found[name][task] = choice
+  made = [_make_choice(name, own, runs) for name, own in found.items()]
   if not made:
     return []
   made.sort(key=lambda choice: choice.criterion == 'the best')
   return [*made[:-1], _at_random(tasks, runs), made[-1]]
+
+
+def _choose_at(
+  task: Task, runs: Runs, agreeing: Mapping[str, float]
+) -> dict[str, tuple[str, float]]:
+  """Returns the choice of each criterion and its correlation with accuracy."""
+  ranking = rank([_candidate(name, runs[name][task]) for name in runs])
+  left = {*runs} - {*ranking.refused}
+  accuracies = {name: own[task]['accuracy'] for name, own in runs.items()}
+  found = {}
+  if agreeing and {*agreeing} == left:
+    best = max(agreeing, key=lambda name: agreeing[name])
+    correlation = correlate(AGREEMENT, agreeing, accuracies)
+    found[f'{AGREEMENT} (default)'] = best, correlation
+  elif ranking.chosen:
+    name = f'{ranking.criterion} (default without predictions)'
+    found[name] = ranking.chosen, math.nan
+  for name, order in ranking.orders.items():
+    if len(order) == len(left):
+      scores = ranking.scores[name]
+      found[name] = order[0], correlate(name, scores, accuracies)
+  best = max(accuracies, key=lambda name: accuracies[name])
+  return found | {'the best': (best, math.nan)}
 
 
 def _candidate(name: str, line: Line) -> Candidate:
@@ -84,9 +100,13 @@ def _candidate(name: str, line: Line) -> Candidate:
   return Candidate(name, scores, None, effective, classes)
 
 
-def _make_choice(criterion: str, chosen: dict[Task, str], runs: Runs) -> Choice:
+def _make_choice(
+  criterion: str, found: dict[Task, tuple[str, float]], runs: Runs
+) -> Choice:
+  chosen = {task: name for task, (name, _) in found.items()}
   own = {t: 100 * runs[name][t]['accuracy'] for t, name in chosen.items()}
-  return Choice(criterion, chosen, own, _below(own, runs))
+  correlations = {task: correlation for task, (_, correlation) in found.items()}
+  return Choice(criterion, chosen, own, _below(own, runs), correlations)
 
 
 def _at_random(tasks: Sequence[Task], runs: Runs) -> Choice:
@@ -94,7 +114,7 @@ def _at_random(tasks: Sequence[Task], runs: Runs) -> Choice:
     t: float(np.mean([100 * of[t]['accuracy'] for of in runs.values()]))
     for t in tasks
   }
-  return Choice('at random', {}, own, _below(own, runs))
+  return Choice('at random', {}, own, _below(own, runs), {})
 
 
 def _below(own: dict[Task, float], runs: Runs) -> dict[Task, float]:

@@ -163,7 +163,8 @@ def _explain_choices(
       'at which every composition was judged (see --judged).'
     ]
   reference = accuracies(runs[REFERENCE])
-  header = ['chosen by', *targets, 'mean', f'− `{REFERENCE}`', 'below the best']
+  header = ['chosen by', *targets, 'mean', f'− `{REFERENCE}`']
+  header += ['below the best', 'Spearman']
   rows = []
   for choice in choices:
     difference, error, _ = compare(choice.accuracies, reference)
@@ -173,12 +174,14 @@ def _explain_choices(
         *_target_cells(targets, choice.accuracies),
         _signed(difference, error),
         f'{abs(np.mean(list(choice.below.values()))):.1f}',
+        _mean_correlation(choice),
       ]
     )
   return [
     f'Chosen among {len(runs)} compositions at each target and seed (pairs: '
     f'{len(choices[-1].chosen)}); what lies below the best of them is what the '
-    'choice costs.',
+    "choice costs. Spearman's correlation is that of the criterion with the "
+    'accuracy, on average over the pairs.',
     '',
     *_markdown(header, rows),
     '',
@@ -186,6 +189,11 @@ def _explain_choices(
     '',
     *(f'- {target}: {_count(choices[0], target)}' for target in targets),
   ]
+
+
+def _mean_correlation(choice: Choice) -> str:
+  known = [c for c in choice.correlations.values() if np.isfinite(c)]
+  return f'{np.mean(known):+.2f}' if known else ''
 
 
 def _count(choice: Choice, target: str) -> str:
