@@ -3,9 +3,9 @@
 import csv
 
 import pytest
-from scipy import stats
 from absl import flags
 from made_up_runs import write_run
+from scipy import stats
 
 from experiments import compositions
 from experiments.figures import composition_choice, composition_table
