@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tensorflow_datasets.core.utils import tqdm_utils
 
 import moda_jax
 from experiments.benchmark import made_up_pictures
@@ -18,13 +19,13 @@ PICTURES = 80
 @pytest.fixture(scope='module')
 def data_dir(tmp_path_factory):
   folder = tmp_path_factory.mktemp('domainnet')
-  with pytest.MonkeyPatch.context() as patch:
-    patch.setattr(made_up_pictures, '_DIFFERENT', 5)
-    made_up_pictures.write_pictures(folder / 'pictures', PICTURES)
+  made_up_pictures.write_pictures(folder / 'pictures', PICTURES, different=5)
   (folder / 'tfds').mkdir()
+  shows_bars = tqdm_utils._active
   made_up_pictures.prepare_domainnet(
     folder / 'pictures', PICTURES, folder / 'tfds'
   )
+  assert tqdm_utils._active == shows_bars
   return folder / 'tfds'
 
 
