@@ -2,8 +2,10 @@
 
 import shutil
 
+import jax
 import numpy as np
 import pytest
+import tiny
 from tensorflow_datasets.core.utils import tqdm_utils
 
 import moda_jax
@@ -14,6 +16,7 @@ from moda_jax.data.load import load_domains
 from moda_jax.data.spec import BatchSpec
 from moda_jax.data.streamed import StreamedPictures
 from moda_jax.errors import UserError
+from moda_jax.training import loop
 
 SPEC = BatchSpec(sources=True, target_views=('weak', 'strong'))
 PICTURES = 80
@@ -33,8 +36,8 @@ def data_dir(tmp_path_factory):
   return folder / 'tfds'
 
 
-def make_config(data_dir, memory):
-  values = f'network=digits,image_size=32,batch_size=3,memory={memory}'
+def make_config(data_dir, memory, network='digits'):
+  values = f'network={network},image_size=32,batch_size=3,memory={memory}'
   config = moda_jax.get_config(
     f'domainnet:{TARGET},data_dir={data_dir},{values}'
   )
@@ -123,3 +126,22 @@ def test_records_damaged_while_training_are_named(data_dir, tmp_path):
 def test_what_is_not_prepared_is_to_be_prepared_for_streaming(tmp_path):
   with pytest.raises(UserError, match=r'", file_format="array_record"\)'):
     read_tfds.prepared_builder(make_config(tmp_path, 'no'), TARGET)
+
+
+@pytest.mark.slow
+def test_a_stopped_run_from_disk_ends_with_the_same_bits(data_dir, tmp_path):
+  def train(workdir, steps):
+    config = make_config(data_dir, 'no', 'tiny images')
+    tiny.set_values(config, steps=steps, epochs=0, eval_batch_size=2)
+    outcome = loop.train(config, tmp_path / workdir, devices=1)
+    assert isinstance(
+      outcome.experiment.domains.target.inputs, StreamedPictures
+    )
+    assert int(outcome.state.step) == steps
+    return jax.device_get(outcome.state)
+
+  stopped = train('stopped', 2)
+  resumed, straight = train('stopped', 4), train('straight', 4)
+  jax.tree.map(np.testing.assert_array_equal, resumed, straight)
+  params = [jax.tree.leaves(s.params) for s in (stopped, resumed)]
+  assert any((a != b).any() for a, b in zip(*params, strict=True))
