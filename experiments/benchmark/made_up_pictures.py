@@ -13,20 +13,27 @@ from PIL import Image
 
 DOMAINS = ('clipart', 'quickdraw', 'real', 'sketch')
 _CLASSES = 50
-_DIFFERENT = 200
 _OF_TEST = 10  # of DomainNet's pictures every tenth is for testing
 
 
-def write_pictures(folder: pathlib.Path, count: int) -> int:
-  """Writes `<domain>/<class>/<number>.jpg`; returns their bytes in all."""
+def write_pictures(
+  folder: pathlib.Path, count: int, different: int = 200
+) -> int:
+  """Writes `<domain>/<class>/<number>.jpg`; returns their bytes in all.
+
+  Args:
+    folder: where they go.
+    count: how many files, of all domains.
+    different: how many pictures there are that differ.
+  """
   rng = np.random.default_rng(0)
-  encoded = [_encode(rng) for _ in range(_DIFFERENT)]
+  encoded = [_encode(rng) for _ in range(different)]
   total = 0
   for domain in DOMAINS:
     for i in range(count // len(DOMAINS)):
       file = folder / _name(domain, i)
       file.parent.mkdir(parents=True, exist_ok=True)
-      data = encoded[rng.integers(_DIFFERENT)]
+      data = encoded[rng.integers(different)]
       file.write_bytes(data)
       total += len(data)
   return total
@@ -58,17 +65,20 @@ def prepare_domainnet(
     data_dir: TFDS's folder.
   """
   import tensorflow_datasets as tfds
+  from tensorflow_datasets.core.utils import tqdm_utils
 
-  tfds.disable_progress_bar()
   for domain in DOMAINS:
     lists = _list_splits(pictures, domain, count // len(DOMAINS))
     builder: Any = tfds.builder(
       f'domainnet/{domain}', data_dir=data_dir, file_format='array_record'
     )
-    with mock.patch.multiple(
-      tfds.download.DownloadManager,
-      download_and_extract=lambda self, url: str(pictures),
-      download=lambda self, urls, found=lists: found,
+    with (
+      mock.patch.object(tqdm_utils, '_active', False),  # no progress bars
+      mock.patch.multiple(
+        tfds.download.DownloadManager,
+        download_and_extract=lambda self, url: str(pictures),
+        download=lambda self, urls, found=lists: found,
+      ),
     ):
       builder.download_and_prepare()
 

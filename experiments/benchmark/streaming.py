@@ -4,6 +4,7 @@ The pictures are made up: three sources and a target in the layout of a user's
 folder, or as TFDS prepares DomainNet.
 """
 
+import itertools
 import multiprocessing
 import os
 import pathlib
@@ -14,11 +15,14 @@ from typing import Any
 from experiments.benchmark import made_up_pictures, memory, rounds
 from experiments.benchmark.made_up_pictures import DOMAINS
 from experiments.benchmark.options import Options
+from moda_jax.data.spec import BatchSpec
 
 FOLDER, DOMAINNET = 'a folder', 'DomainNet by TFDS, ArrayRecord'
 _SIZE, _BATCH = 128, 16
 STREAMED, HELD = 'streamed', 'in memory, 2,000 pictures'
 DECODED = 'tf.io.decode_jpeg alone'
+_PATIENCE = 30.0  # seconds
+_SPEC = BatchSpec(sources=True, target_views=('weak',))
 
 
 def measure(layout: str, options: Options) -> dict[str, Any]:
@@ -45,15 +49,18 @@ def measure(layout: str, options: Options) -> dict[str, Any]:
 
 
 def _measure(layout: str, folder: pathlib.Path, count: int) -> dict[str, Any]:
+  from moda_jax.data.batches import epoch_steps
   from moda_jax.data.load import load_domains
 
   config = _make_config(layout, folder, 'no')
   before, start = memory.peak(), time.perf_counter()
   domains = load_domains(config)
   listed = time.perf_counter() - start
-  turns = {STREAMED: _make_turn(_read_batches(config, domains))}
-  figures = rounds.take_turns(turns, 1)  # alone, to see its memory
+  feed = _read_batches(config, domains)
+  steps = epoch_steps(domains, _SPEC, _BATCH)
+  read = sum(itertools.islice(feed, steps))  # alone, to see its memory
   grown = memory.peak() - before
+  turns = {STREAMED: _make_turn(feed)}
   held = _make_config(layout, folder, 'yes')
   turns[HELD] = _make_turn(_read_batches(held, load_domains(held)))
   turns[DECODED] = _make_turn(_decode(folder))
@@ -61,6 +68,7 @@ def _measure(layout: str, folder: pathlib.Path, count: int) -> dict[str, Any]:
   return {
     'listed_seconds': listed,
     'grown': grown,
+    'read': read,
     'rates': {k: rounds.summarise(v) for k, v in figures.items()},
     'against_decoding': rounds.compare(figures[STREAMED], figures[DECODED]),
   }
@@ -83,10 +91,8 @@ def _make_config(layout: str, folder: pathlib.Path, held: str) -> Any:
 def _read_batches(config: Any, domains: Any) -> Iterator[int]:
   """Yields how many pictures each batch has, without distorted views."""
   from moda_jax.data import batches
-  from moda_jax.data.spec import BatchSpec
 
-  spec = BatchSpec(sources=True, target_views=('weak',))
-  batch_fn = batches.make_batch_fn(domains, spec, config)
+  batch_fn = batches.make_batch_fn(domains, _SPEC, config)
   for _ in batches.make_batches(batch_fn, 0, 2**30):
     yield _BATCH * len(DOMAINS)
 
@@ -94,7 +100,7 @@ def _read_batches(config: Any, domains: Any) -> Iterator[int]:
 def _decode(folder: pathlib.Path) -> Iterator[int]:
   import tensorflow as tf
 
-  files = [str(p) for p in (folder / DOMAINS[0]).glob('*/*.jpg')]
+  files = [str(p) for d in DOMAINS for p in (folder / d).glob('*/*.jpg')]
   data = tf.data.Dataset.from_tensor_slices(files).shuffle(len(files), seed=0)
   data = data.repeat().map(
     lambda file: tf.shape(tf.io.decode_jpeg(tf.io.read_file(file))),
@@ -119,12 +125,12 @@ def _make_turn(feed: Iterator[int], seconds: float = 3.0) -> rounds.Turn:
 
 
 def _wait_until_idle() -> None:
-  """Waits for what the feeds of other turns still make ahead.
+  """Waits for what the feeds of other turns still make ahead, up to 30 s.
 
   Asks what threads do, for on a busy machine they take hardly any time.
   """
-  quiet = 0
-  while quiet < 5:
+  quiet, end = 0, time.monotonic() + _PATIENCE
+  while quiet < 5 and time.monotonic() < end:
     time.sleep(0.02)
     quiet = 0 if _count_running() > 1 else quiet + 1  # this one is
 
@@ -152,6 +158,9 @@ def describe(result: dict[str, Any]) -> list[str]:
   for name, rate in result['rates'].items():
     lines.append(f'| {name} | {rounds.show(rate, digits=0)} |')
   ratio = rounds.show(result['against_decoding'], 100, 0)
+  reading = 'them'  # in results of before there was a count
+  if 'read' in result:
+    reading = f'{result["read"]:,} pictures, one pass over those to train on'
   return [
     *lines,
     '',
@@ -159,6 +168,6 @@ def describe(result: dict[str, Any]) -> list[str]:
     f'{ratio} % of decoding alone, without resizing. Listing '
     'them, labels and a fingerprint included, takes '
     f'{result["listed_seconds"]:.1f} s; the process grows by '
-    f'{result["grown"]:.2f} GiB at most while it reads them.',
+    f'{result["grown"]:.2f} GiB at most while it reads {reading}.',
     '',
   ]

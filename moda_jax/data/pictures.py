@@ -82,14 +82,17 @@ class UnsizedPictures(abc.ABC):
     return self._stack([self._read(i, size) for i in places])
 
   def _stack(self, made: list[Any]) -> np.ndarray:
-    errors = [result for result in made if isinstance(result, UserError)]
+    self._refuse([result for result in made if isinstance(result, UserError)])
+    return np.stack(made)
+
+  def _refuse(self, errors: list[UserError]) -> None:
+    """Raises one error for all that cannot be read, if there are any."""
     images.refuse_unreadable(
       errors,
       len(self),
       self.place,
       'Mend or remove them, or go on without them: skip_unreadable=true.',
     )
-    return np.stack(made)
 
   def find_unreadable(self) -> dict[int, UserError]:
     """Decodes all; returns what is wrong with those that cannot be read."""

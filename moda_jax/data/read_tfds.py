@@ -1,21 +1,20 @@
 """A domain's examples from a TFDS data set."""
 
-import contextlib
 import logging
 import os
 import pathlib
-import re
-from collections.abc import Iterator
 
 import ml_collections
 import numpy as np
 import scipy.sparse
 import tensorflow_datasets as tfds
 
+from moda_jax.data.damage import damage_is_user_error, preparing_command
 from moda_jax.data.domains import Domain
 from moda_jax.data.images import MNIST_SIZE, pad_mnist, resize, to_rgb
 from moda_jax.data.recorded_pictures import (
   RecordedPictures,
+  Records,
   has_random_access,
 )
 from moda_jax.datasets import preparation
@@ -35,12 +34,15 @@ def read_tfds(
   ArrayRecord. Sparse features come as a sparse matrix.
   """
   builder = prepared_builder(config, name)
-  with _damage_is_user_error(builder, config.experiment):
-    return _read_split(builder, name, split, config.data.image_size)
+  with damage_is_user_error(builder, config.experiment):
+    return _read_split(builder, config, name, split)
 
 
 def _read_split(
-  builder: tfds.core.DatasetBuilder, name: str, split: str, image_size: int
+  builder: tfds.core.DatasetBuilder,
+  config: ml_collections.ConfigDict,
+  name: str,
+  split: str,
 ) -> Domain:
   if split not in builder.info.splits:
     raise UserError(
@@ -56,12 +58,12 @@ def _read_split(
   if 'indices' in features:
     inputs, labels = _read_sparse(builder, split)
   elif None in features['image'].shape[:2] and has_random_access(builder):
-    inputs = RecordedPictures(builder, split)
+    inputs = RecordedPictures(builder, split, config.experiment)
     labels = inputs.read_labels()
   elif None in features['image'].shape[:2]:
-    inputs, labels = _read_one_by_one(builder, split, image_size)
+    inputs, labels = _read_one_by_one(builder, split, config.data.image_size)
   else:
-    images, labels = _read_at_once(builder, split)
+    images, labels = _read_at_once(builder, split, config.experiment)
     inputs = to_rgb(pad_mnist(images))
   return Domain(
     name=name,
@@ -75,29 +77,6 @@ def _read_split(
 
 def _is_mnist(features: tfds.features.FeaturesDict) -> bool:
   return 'image' in features and features['image'].shape[:2] == MNIST_SIZE
-
-
-@contextlib.contextmanager
-def _damage_is_user_error(
-  builder: tfds.core.DatasetBuilder, experiment: str
-) -> Iterator[None]:
-  import tensorflow as tf  # takes a while to import
-
-  try:
-    yield
-  except (
-    tf.errors.DataLossError,
-    tf.errors.FailedPreconditionError,  # fewer examples than there should be
-    tf.errors.InvalidArgumentError,  # no examples of this data set
-    tf.errors.NotFoundError,
-  ) as error:
-    name = builder.info.full_name
-    reason = re.sub(r'^{{.*?}} | \[Op:.*', '', error.message)
-    raise UserError(
-      f'{name} is damaged: {reason}\n'
-      f'Delete its folder, {builder.data_dir}, and make it again with\n'
-      f'  {_preparing_command(experiment, name.rpartition("/")[0])}'
-    ) from error
 
 
 def _read_sparse(
@@ -120,10 +99,11 @@ def _read_sparse(
 
 
 def _read_at_once(
-  builder: tfds.core.DatasetBuilder, split: str
+  builder: tfds.core.DatasetBuilder, split: str, experiment: str
 ) -> tuple[np.ndarray, np.ndarray]:
   if has_random_access(builder):  # which as_dataset does not read
-    examples = list(builder.as_data_source(split=split))
+    records = Records(builder, split, experiment)
+    examples = [records.read(i) for i in range(len(records))]
     columns = [[e[key] for e in examples] for key in ('image', 'label')]
     return np.stack(columns[0]), np.asarray(columns[1])
   loaded = builder.as_dataset(split=split, batch_size=-1)
@@ -160,10 +140,18 @@ def prepared_builder(
       _log.info('making %s, once (%s)', candidate, builder.data_dir)
       _make_once(builder)
       return builder
+  # DomainNet's pictures differ in size: only these files leave them on disk.
+  by_index = config.experiment.split()[0] == 'domainnet'
+  formats = tfds.core.FileFormat
+  command = preparing_command(
+    config.experiment,
+    candidates[0],
+    formats.ARRAY_RECORD if by_index else formats.TFRECORD,
+  )
   raise UserError(
     f"The domain '{name}' is not prepared: none of {', '.join(candidates)} is "
     f'in {builder._data_dir_root}. Prepare it with\n'
-    f'  {_preparing_command(config.experiment, candidates[0])}\n'
+    f'  {command}\n'
     'or name another place with --config.data.data_dir or TFDS_DATA_DIR, or '
     f'another data set with --config.data.datasets.{name}=TFDS_NAME, such as '
     'a stand-in that prepare has made, see its table.'
@@ -180,16 +168,6 @@ def _check_data_dir(chosen: str) -> None:
     f'{where}={named} is not a folder, and data sets are read from there. '
     'Make it first if it is what you mean.'
   )
-
-
-def _preparing_command(experiment: str, candidate: str) -> str:
-  group = experiment.split()[0]  # 'office31 shrunk' is prepared as office31
-  if group in preparation.GROUPS:
-    return (
-      f'python -m moda_jax.prepare {group} --manual_dir=FOLDER_WITH_THE_FILES'
-    )
-  program = f'import tensorflow_datasets as t; t.load("{candidate}")'
-  return f"python -c '{program}'"
 
 
 def _make_once(builder: tfds.core.DatasetBuilder) -> None:

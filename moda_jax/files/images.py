@@ -132,11 +132,11 @@ def read_file(path: pathlib.Path, name: str | os.PathLike = '') -> bytes:
     raise UnreadableImage(f'{name or path} ({reason})') from error
 
 
-def shorter_side(path: pathlib.Path) -> int:
-  """Returns it from the head of the file; 0 where that cannot be read."""
+def shorter_side(file: pathlib.Path | io.BytesIO) -> int:
+  """Returns it from the head of a file; 0 where that cannot be read."""
   try:
     _ignore_warnings()
-    with Image.open(path, formats=_FORMATS) as image:
+    with Image.open(file, formats=_FORMATS) as image:
       return min(image.size)
   except Exception:  # as in `decode`, which names the file later
     return 0

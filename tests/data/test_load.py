@@ -118,6 +118,20 @@ def test_a_damaged_data_set_is_named_with_the_way_to_make_it_anew(
   assert '[Op:' not in str(error.value)
 
 
+def test_damaged_records_of_one_size_are_named(tmp_path):
+  config = mini.get_config('mnist')
+  config.data.data_dir = str(tmp_path)
+  builder = tfds.builder(
+    'mini_digits/uci', data_dir=tmp_path, file_format='array_record'
+  )
+  preparation.make(builder)
+  assert read_tfds.read_tfds(config, 'uci', 'train').size
+  (file,) = tmp_path.rglob('*-train.array_record-*')
+  file.write_bytes(file.read_bytes()[:-9])
+  with pytest.raises(UserError, match=r'uci/1\.0\.0 is damaged: example 0 of'):
+    read_tfds.read_tfds(config, 'uci', 'train')
+
+
 def test_domains_of_other_classes_are_refused(tmp_path):
   data = tiny.make_domains()
   classes = ('other', 'names', 'here')

@@ -181,7 +181,7 @@ def test_records_are_read_by_index_as_tfds_reads_them(tmp_path):
   builder = Drawn(data_dir=str(tmp_path), file_format='array_record')
   builder.download_and_prepare()
   there = builder.as_data_source(split='train')
-  pictures = RecordedPictures(builder, 'train')
+  pictures = RecordedPictures(builder, 'train', 'drawn')
   labels = [example['label'] for example in there]
   found = [pictures._open(i, 0) for i in range(len(pictures))]
   np.testing.assert_array_equal(pictures.read_labels(), labels)
@@ -193,3 +193,36 @@ def test_records_are_read_by_index_as_tfds_reads_them(tmp_path):
   np.testing.assert_array_equal(
     some.read([1, 0], 16), pictures.read([1, 5], 16)
   )
+
+
+class BrokenDrawing(Drawn):
+  """The same, of which one is no picture."""
+
+  def _generate_examples(self):
+    for i, example in super()._generate_examples():
+      if i == 4:
+        example['image'] = io.BytesIO(b'not a picture')
+      yield i, example
+
+
+def test_a_record_that_holds_no_picture_is_named(tmp_path):
+  builder = BrokenDrawing(data_dir=str(tmp_path), file_format='array_record')
+  builder.download_and_prepare()
+  pictures = RecordedPictures(builder, 'train', 'drawn')
+  places = range(len(pictures))
+  assert len(pictures.sides(places)) == len(pictures) - 1
+  message = (
+    'broken_drawing/1.0.0 is damaged or holds a picture that is not read: '
+    r'example \d+ of train \(not a picture of .*\)\nDelete its folder, '
+  )
+  with pytest.raises(UserError, match=message):
+    pictures.read(places, 16)
+
+
+def test_records_that_cannot_be_read_have_no_sides(tmp_path):
+  builder = Drawn(data_dir=str(tmp_path), file_format='array_record')
+  builder.download_and_prepare()
+  (file,) = tmp_path.rglob('*.array_record-*')
+  file.unlink()
+  pictures = RecordedPictures(builder, 'train', 'drawn')
+  assert pictures.sides(range(len(pictures))) == []
