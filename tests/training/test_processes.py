@@ -67,7 +67,7 @@ def run_cases(tmp_path_factory):
     pytest.param(2, 1, CASES, marks=pytest.mark.faults),
     pytest.param(2, 2, CASES, marks=pytest.mark.faults),
     pytest.param(4, 1, CASES, marks=pytest.mark.faults),
-    pytest.param(4, 2, CASES, marks=pytest.mark.faults),
+    pytest.param(4, 2, FEW, marks=pytest.mark.faults),
   ],
 )
 def test_processes_equal_one_in_float64(processes, devices, cases, run_cases):
