@@ -167,6 +167,7 @@ class RunFolder:
       step: of the state.
       unlogged: what has no line of metrics yet, see `MetricsBuffer`.
     """
+    unlogged = unlogged | self._metrics.describe()
     self.checkpoints.save(state, step, self.record, unlogged)
 
   def write_metrics(self, step: int, metrics: dict[str, float]) -> None:
@@ -186,10 +187,10 @@ class RunFolder:
       )
     self._events.write_scalars(step, metrics)
 
-  def prepare_metrics(self, step: int) -> None:
-    """Makes `metrics.jsonl` fit to go on from `step`."""
+  def prepare_metrics(self, saved: Saved) -> None:
+    """Makes `metrics.jsonl` fit to go on from a checkpoint."""
     if self._is_written_here:
-      self._metrics.prepare(step)
+      self._metrics.prepare(int(saved.state.step), saved.unlogged)
 
   def read_metrics(self) -> list[dict[str, float]]:
     """Returns the lines of `metrics.jsonl`."""

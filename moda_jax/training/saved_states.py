@@ -40,7 +40,8 @@ class Saved(NamedTuple):
 
   Attributes:
     state: the train state.
-    unlogged: what the run had not logged yet, see `MetricsBuffer`.
+    unlogged: what the run had not logged yet, see `MetricsBuffer`, and which
+      steps it had logged, see `MetricsFile.describe`.
   """
 
   state: TrainState
