@@ -198,7 +198,9 @@ def test_the_others_end_when_one_is_killed_and_the_run_resumes(
   started[killed].kill()
   start = time.monotonic()
   (status, output) = several_processes.finish(started)[1 - killed]
-  record_property('seconds to the end', time.monotonic() - start)
+  seconds = time.monotonic() - start
+  record_property('seconds to the end', seconds)
+  assert seconds < 60, output
   if killed == 1:
     assert status == 4, output
     assert 'Another process has ended or cannot be reached' in output
