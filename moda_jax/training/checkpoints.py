@@ -100,7 +100,8 @@ class Checkpoints:
     """Returns the last sound checkpoint; None where there is none at all.
 
     Damaged ones are passed over with a warning and set aside, so that their
-    steps can be saved again.
+    steps can be saved again. Of several processes all must call this: they
+    restore the same checkpoint, which is sound for all of them.
 
     Args:
       state: arrays as the checkpoint has them.
@@ -110,7 +111,7 @@ class Checkpoints:
     def read(step: int) -> Saved:
       return read_state(self._workdir, step, state)
 
-    saved, damaged = find_sound(self._workdir, read, preferred)
+    saved, damaged = find_sound(self._workdir, read, preferred, together=True)
     if saved and damaged and not self._reading:
       with processes.fail_together():
         if processes.is_first():
