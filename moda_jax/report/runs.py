@@ -1,6 +1,5 @@
 """Runs as the page shows them: just trained, in training, or from a folder."""
 
-import json
 import os
 import pathlib
 from collections.abc import Sequence
@@ -13,6 +12,7 @@ from moda_jax.objectives import name_method
 from moda_jax.report.curves import Lines
 from moda_jax.training.experiment import Experiment
 from moda_jax.training.outcome import Outcome
+from moda_jax.training.record_file import find_record
 from moda_jax.training.recorded import read_recorded
 from moda_jax.training.run_folder import read_metrics
 from moda_jax.training.train_step import TrainState
@@ -133,10 +133,8 @@ def _open(workdir: pathlib.Path) -> ReportedRun:
 
 def _read_start(workdir: pathlib.Path) -> tuple[str, str]:
   """Returns the command of a run, and what it started from."""
-  record: dict[str, Any] = {}
-  path = workdir / 'config.json'
-  if path.is_file():
-    record = json.loads(path.read_text()).get('record', {})
+  found = find_record(workdir)
+  record: dict[str, Any] = found.values.get('record', {}) if found else {}
   origin = record.get('started_from')
   start = (
     f'step {origin.get("step", "?")} of {origin["path"]}' if origin else ''

@@ -100,7 +100,8 @@ class Checkpoints:
     """Returns the last sound checkpoint; None where there is none at all.
 
     Damaged ones are passed over with a warning and set aside, so that their
-    steps can be saved again.
+    steps can be saved again. Of several processes all must call this: they
+    restore the same checkpoint, which is sound for all of them.
 
     Args:
       state: arrays as the checkpoint has them.
@@ -110,22 +111,29 @@ class Checkpoints:
     def read(step: int) -> Saved:
       return read_state(self._workdir, step, state)
 
-    saved, damaged = find_sound(self._workdir, read, preferred)
+    saved, damaged = find_sound(self._workdir, read, preferred, together=True)
     if saved and damaged and not self._reading:
-      if processes.is_first():
-        for step in damaged:
-          self._set_aside(step)
-      processes.meet()
+      with processes.fail_together():
+        if processes.is_first():
+          for step in damaged:
+            self._set_aside(step)
     return saved
 
   def _set_aside(self, step: int) -> None:
     aside = self._workdir / _ASIDE / str(step)
     number = 2
-    while aside.exists():
-      aside = aside.with_name(f'{step}_{number}')
-      number += 1
-    aside.parent.mkdir(exist_ok=True)
-    (self._folder / str(step)).rename(aside)
+    try:
+      while aside.exists():
+        aside = aside.with_name(f'{step}_{number}')
+        number += 1
+      aside.parent.mkdir(exist_ok=True)
+      (self._folder / str(step)).rename(aside)
+    except OSError as error:
+      raise UserError(
+        f'The damaged checkpoint of step {step} cannot be set aside: {error}. '
+        f"Move '{self._folder / str(step)}' elsewhere, and the same command "
+        'goes on from the one before.'
+      ) from error
     _log.warning('the damaged checkpoint is kept as %s', aside)
 
   def save(

@@ -146,7 +146,7 @@ def _run(
   start = int(saved.state.step)
   _refuse_shorter(start, experiment, folder)
   folder.write_record()
-  folder.prepare_metrics(start)
+  folder.prepare_metrics(saved)
   _announce(experiment, start)
   with display.open_bar(total) as bar:
     images = experiment.images_per_step

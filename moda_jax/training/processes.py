@@ -207,6 +207,17 @@ def hear_first(text: str) -> str:
   return text if jax.process_count() == 1 else _exchange(text)[0]
 
 
+def hear_any(text: str) -> str:
+  """Returns what any process tells, '' if none does; waits for all of them."""
+  if jax.process_count() == 1:
+    return text
+  texts = _exchange(text)
+  if len(set(texts)) == 1:
+    return texts[0]
+  told = ((index, text) for index, text in enumerate(texts) if text)
+  return 'process {}: {}'.format(*next(told))
+
+
 def any_of_all(wish: bool) -> bool:
   """Says whether any process has the wish; waits for all of them."""
   if jax.process_count() == 1:

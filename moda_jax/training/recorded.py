@@ -13,8 +13,8 @@ from moda_jax.config import SECTIONS
 from moda_jax.errors import UserError
 from moda_jax.training import options
 from moda_jax.training.model import Inputs
+from moda_jax.training.record_file import FILE, find_record
 
-_FILE = 'config.json'
 _RECORD = 'record'  # what is known once the data is loaded
 _MISSING = 'missing'
 # The places of files are not part of the experiment, nor are the version and
@@ -170,13 +170,12 @@ def as_folder(workdir: Any) -> pathlib.Path:
 
 def read_recorded(workdir: str | os.PathLike) -> Recorded:
   """Reads the config of a run from its folder."""
-  path = as_folder(workdir) / _FILE
-  if not path.is_file():
-    raise UserError(f"'{workdir}' does not hold a run: it has no {_FILE}.")
+  path = as_folder(workdir) / FILE
   try:
-    values = json.loads(path.read_text())
-    if not isinstance(values, dict):
-      raise ValueError('not an object')
+    found = find_record(workdir)
+    if found is None:
+      raise UserError(f"'{workdir}' does not hold a run: it has no {FILE}.")
+    values = found.values
     is_flat = _RECORD not in values
     return _from_flat(values) if is_flat else _from_sections(values)
   except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:

@@ -9,7 +9,7 @@ import ml_collections
 from moda_jax.data.domains import Domains
 from moda_jax.errors import UserError
 from moda_jax.training import devices as devices_lib
-from moda_jax.training import processes
+from moda_jax.training import processes, record_file
 from moda_jax.training.evaluation import ACCURACY
 from moda_jax.training.experiment import Experiment
 from moda_jax.training.kept import find_preferred
@@ -18,6 +18,7 @@ from moda_jax.training.outcome import evaluate_again, log_accuracies
 from moda_jax.training.recorded import as_folder, describe_compared, to_record
 from moda_jax.training.run_folder import RunFolder
 from moda_jax.training.run_lock import RunLock
+from moda_jax.training.saved_states import find_steps
 from moda_jax.training.train_step import TrainState
 
 
@@ -78,7 +79,8 @@ def restore(
   data: Domains | None = None,
 ) -> tuple[Experiment, TrainState]:
   """Returns a run in `workdir` and the state that it predicts with."""
-  if not (as_folder(workdir) / 'config.json').exists():
+  has_record = (as_folder(workdir) / record_file.FILE).exists()
+  if not has_record and not find_steps(workdir):
     raise UserError(f"--workdir='{workdir}' does not hold a run.")
   devices_lib.check_devices()  # before anything asks JAX
   with processes.fail_together():

@@ -1,22 +1,21 @@
 """A run's folder: its config, metrics and checkpoints."""
 
-import json
+import contextlib
 import logging
 import os
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from clu import metric_writers
 
 from moda_jax.errors import UserError
-from moda_jax.files.atomic import write_whole
-from moda_jax.training import processes
+from moda_jax.training import processes, record_file
 from moda_jax.training.checkpoints import Checkpoints
 from moda_jax.training.metrics_file import MetricsFile, find_free, read_metrics
 from moda_jax.training.recorded import as_folder, find_differences
 from moda_jax.training.run_lock import RunLock
-from moda_jax.training.saved_states import Saved
+from moda_jax.training.saved_states import Saved, find_steps
 from moda_jax.training.train_step import TrainState
 
 _log = logging.getLogger(__name__)
@@ -68,25 +67,29 @@ class RunFolder:
 
   def _claim(self, reading: bool) -> None:
     """Makes sure that the folder can be used, and by this process alone."""
-    path = self.path / 'config.json'
-    try:
+    with self._refusing():
       if not reading:
         self.path.mkdir(parents=True, exist_ok=True)
       checkpoints = self.path / 'checkpoints'
       if checkpoints.exists() and not checkpoints.is_dir():
         raise NotADirectoryError(f'{checkpoints.name} in it is a file')
       self._metrics.check()  # refuses what the run would overwrite
-      if not path.exists() and any(self.path.glob('checkpoints/*')):
-        raise ValueError('it has checkpoints, but no config.json')
-      if path.exists():
-        _read_config(path)
       if reading:
         return
+      found = record_file.find_record(self.path)
       if not os.access(self.path, os.W_OK):
         raise PermissionError(f'no right to write to {self.path}')
       self._lock.take()
-      if not path.exists():
+      if found is None:
         self.write_record()
+      elif found.is_copy:
+        record_file.put_back(self.path, found.values)
+
+  @contextlib.contextmanager
+  def _refusing(self) -> Iterator[None]:
+    """Turns what is wrong with the folder into a message."""
+    try:
+      yield
     except (OSError, ValueError) as error:
       raise UserError(
         f"--workdir='{self.path}' cannot be used: {error}. It must be a folder "
@@ -95,7 +98,9 @@ class RunFolder:
 
   def _compare(self, depends_on_length: str) -> None:
     """Refuses a folder of another config or data."""
-    found = _read_config(self.path / 'config.json')
+    with self._refusing():
+      recorded = record_file.find_record(self.path)
+    found = recorded.values if recorded else {}
     about, now = found.get('record', {}), self.record['record']
     if not now.get('command'):  # resumed from Python
       now['command'] = about.get('command', '')
@@ -114,7 +119,8 @@ class RunFolder:
 
   def _check_shared(self) -> None:
     """Refuses a folder that the process which has made it sees alone."""
-    if not (self.path / 'config.json').exists():
+    is_there = (self.path / record_file.FILE).exists()
+    if not is_there and not find_steps(self.path):
       raise UserError(
         f"--workdir='{self.path}' is not what the first process has made: it "
         'must be in a place that all processes share.'
@@ -122,10 +128,8 @@ class RunFolder:
 
   def write_record(self) -> None:
     """Records what the run is now: an extended one has another length."""
-    if not self._is_written_here:
-      return
-    with write_whole(self.path / 'config.json') as file:
-      file.write(json.dumps(self.record, indent=2) + '\n')
+    if self._is_written_here:
+      record_file.write(self.path, self.record)
 
   def restore(self, state: TrainState, preferred: Sequence[int] = ()) -> Saved:
     """Returns the last sound checkpoint, or `state` where there is none.
@@ -167,6 +171,7 @@ class RunFolder:
       step: of the state.
       unlogged: what has no line of metrics yet, see `MetricsBuffer`.
     """
+    unlogged = unlogged | self._metrics.describe()
     self.checkpoints.save(state, step, self.record, unlogged)
 
   def write_metrics(self, step: int, metrics: dict[str, float]) -> None:
@@ -186,10 +191,10 @@ class RunFolder:
       )
     self._events.write_scalars(step, metrics)
 
-  def prepare_metrics(self, step: int) -> None:
-    """Makes `metrics.jsonl` fit to go on from `step`."""
+  def prepare_metrics(self, saved: Saved) -> None:
+    """Makes `metrics.jsonl` fit to go on from a checkpoint."""
     if self._is_written_here:
-      self._metrics.prepare(step)
+      self._metrics.prepare(int(saved.state.step), saved.unlogged)
 
   def read_metrics(self) -> list[dict[str, float]]:
     """Returns the lines of `metrics.jsonl`."""
@@ -203,15 +208,3 @@ class RunFolder:
         self._events.close()
     finally:
       self._lock.release()
-
-
-def _read_config(path: pathlib.Path) -> dict[str, Any]:
-  try:
-    found = json.loads(path.read_text())
-  except ValueError as error:
-    raise ValueError(f'{path.name} is damaged ({error})') from error
-  if not isinstance(found, dict) or not isinstance(
-    found.get('record', {}), dict
-  ):
-    raise ValueError(f'{path.name} was not written by a run')
-  return found

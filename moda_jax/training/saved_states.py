@@ -16,6 +16,7 @@ import numpy as np
 import orbax.checkpoint as ocp
 
 from moda_jax.errors import UserError
+from moda_jax.training import processes
 from moda_jax.training.checksums import (
   Damaged,
   check_arrays,
@@ -40,7 +41,8 @@ class Saved(NamedTuple):
 
   Attributes:
     state: the train state.
-    unlogged: what the run had not logged yet, see `MetricsBuffer`.
+    unlogged: what the run had not logged yet, see `MetricsBuffer`, and which
+      steps it had logged, see `MetricsFile.describe`.
   """
 
   state: TrainState
@@ -66,6 +68,7 @@ def find_sound(
   workdir: str | os.PathLike,
   read: Callable[[int], Read],
   preferred: Sequence[int] = (),
+  together: bool = False,
 ) -> tuple[Read | None, list[int]]:
   """Reads the first of the preferred checkpoints, or else the newest, sound.
 
@@ -73,18 +76,23 @@ def find_sound(
     workdir: the run's folder.
     read: reads the checkpoint of a step.
     preferred: steps, the best first, of which some may have no checkpoint.
+    together: takes the one that is sound for all processes, which must all
+      call this.
 
   Returns:
     What was read, or None without a checkpoint, and the steps of those damaged.
   """
   damaged: dict[int, str] = {}
   # The folder is looked at again each time: a run under way removes old ones.
-  while left := [step for step in find_steps(workdir) if step not in damaged]:
-    chosen = next((step for step in preferred if step in left), left[-1])
-    try:
-      found = read(chosen)
-    except _FAULTS as error:
-      damaged[chosen] = first_line(error)
+  while True:
+    left = [step for step in find_steps(workdir) if step not in damaged]
+    chosen = _choose(left, preferred, together)
+    if chosen is None:
+      break
+    found, fault = _try(read, chosen)
+    # Known to all before any reads another one, or goes on.
+    if fault := processes.hear_any(fault) if together else fault:
+      damaged[chosen] = fault
       continue
     for step, reason in damaged.items():
       _log.warning(
@@ -102,6 +110,25 @@ def find_sound(
       'Nothing was removed. To start again, choose another --workdir.'
     )
   return None, []
+
+
+def _choose(
+  left: Sequence[int], preferred: Sequence[int], together: bool
+) -> int | None:
+  """Returns the step to read next, the same in all processes; None for none."""
+  wanted = [step for step in (*preferred, *left[-1:]) if step in left][:1]
+  if together:
+    told = processes.hear_first(str(wanted[0]) if wanted else '')
+    wanted = [int(told)] if told else []
+  return wanted[0] if wanted else None
+
+
+def _try(read: Callable[[int], Read], step: int) -> tuple[Read | None, str]:
+  """Reads a checkpoint; says what is wrong with one that is damaged."""
+  try:
+    return read(step), ''
+  except _FAULTS as error:
+    return None, first_line(error)
 
 
 def read_state(
@@ -163,12 +190,19 @@ def _open(
 ) -> Iterator[ocp.CheckpointManager]:
   """Gives what reads a run's checkpoints and leaves them as they are."""
   pass_over_late_calls()
+  # Each process reads by itself: Orbax would have it wait at the end for the
+  # others, for ever where one of them has failed.
+  own = jax.process_index()
+  alone = ocp.options.MultiprocessingOptions(
+    primary_host=own, active_processes={own}
+  )
   json_file = ocp.JsonCheckpointHandler()
   manager = ocp.CheckpointManager(
     _folder(workdir),
     options=ocp.CheckpointManagerOptions(
       create=False,
       lightweight_initialize=True,  # what is there may be damaged
+      multiprocessing_options=alone,
     ),
     item_handlers={'state': handler, 'config': json_file, 'extra': json_file},
   )

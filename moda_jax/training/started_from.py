@@ -67,7 +67,7 @@ def take_over(
       opt_state=initial.opt_state, view_weights=initial.view_weights
     ), False
 
-  found, _ = find_sound(origin, read)
+  found, _ = find_sound(origin, read, together=True)
   if found is None:
     raise UserError(f"--from='{origin}' does not hold a checkpoint any more.")
   state, fits = found

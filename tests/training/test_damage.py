@@ -178,6 +178,17 @@ def test_a_step_that_is_damaged_twice_is_kept_twice(whole, workdir):
   assert int(Checkpoints(workdir).restore(state).state.step) == 6
 
 
+def test_a_damaged_checkpoint_that_cannot_be_set_aside_is_named(whole, workdir):
+  ruin(workdir, 6)
+  (workdir / 'checkpoints_damaged').write_text('mine')
+  before = contents(workdir)
+  message = 'checkpoint of step 6 cannot be set aside: .*File exists'
+  with pytest.raises(UserError, match=message) as error:
+    Checkpoints(workdir).restore(whole[0].state)
+  assert '\n' not in str(error.value)
+  assert contents(workdir) == before
+
+
 def test_what_a_killed_run_was_writing_is_cleared_away(whole, workdir):
   left = workdir / 'checkpoints' / '8.orbax-checkpoint-tmp'
   shutil.copytree(workdir / 'checkpoints' / '6', left)

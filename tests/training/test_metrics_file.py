@@ -1,8 +1,10 @@
 """Lines of metrics: damaged ones cost no other."""
 
 import json
+import shutil
 
 import pytest
+import tiny
 
 from moda_jax.errors import UserError
 from moda_jax.training.metrics_file import (
@@ -82,6 +84,133 @@ def test_a_last_line_that_was_cut_is_dropped_without_a_word(
   assert steps_of(tmp_path) == [2, 4, 6, 8]
   assert not caplog.records
   assert not (tmp_path / 'metrics_damaged.jsonl').exists()
+
+
+def saved_with(folder, steps, **values):
+  """Returns what a checkpoint keeps of a run with lines of these steps."""
+  file = MetricsFile(folder)
+  file.prepare(0)
+  for step in steps:
+    file.append(step, {'loss': 0.5})
+  return json.loads(json.dumps(file.describe() | values))
+
+
+def warnings_of(caplog):
+  return [r.getMessage() for r in caplog.records if r.levelname == 'WARNING']
+
+
+SET_ASIDE = (
+  'metrics.jsonl: damaged lines (1) are set aside in metrics_damaged.jsonl'
+)
+
+
+def lose(*steps):
+  return 'metrics.jsonl: lines are lost, those of steps ' + ', '.join(
+    str(step) for step in steps
+  )
+
+
+@pytest.mark.parametrize('cut', [b'{"step": 8, "lo', b'{"st', b'{'])
+@pytest.mark.parametrize('steps', [(2, 4, 6), (), (4, 6)])
+def test_a_cut_line_that_is_not_made_again_is_kept(
+  tmp_path, caplog, cut, steps
+):
+  saved = saved_with(tmp_path, (2, 4, 6, 8))
+  write(tmp_path, [*make_lines(steps), cut])
+  MetricsFile(tmp_path).prepare(9, saved)
+  lost = [step for step in (2, 4, 6, 8) if step not in steps]
+  assert warnings_of(caplog) == [SET_ASIDE, lose(*lost)]
+  assert (tmp_path / 'metrics_damaged.jsonl').read_bytes() == cut + b'\n'
+  assert steps_of(tmp_path) == list(steps)
+
+
+@pytest.mark.parametrize('cut', [b'{"step": 10, "lo', b'{"st'])
+@pytest.mark.parametrize('due', [False, True])
+def test_a_cut_line_that_is_made_again_is_dropped_without_a_word(
+  tmp_path, caplog, cut, due
+):
+  saved = saved_with(tmp_path, (2, 4, 6, 8), due=due)
+  write(tmp_path, [*make_lines(), cut])
+  MetricsFile(tmp_path).prepare(10 if due else 9, saved)
+  assert steps_of(tmp_path) == [2, 4, 6, 8]
+  assert not warnings_of(caplog)
+  assert not (tmp_path / 'metrics_damaged.jsonl').exists()
+
+
+@pytest.mark.parametrize('steps', [(), (2, 4, 6), (4, 6, 8), (2, 8), (2, 10)])
+def test_lines_that_are_gone_are_named(tmp_path, caplog, steps):
+  saved = saved_with(tmp_path, (2, 4, 6, 8))
+  write(tmp_path, make_lines(steps))
+  MetricsFile(tmp_path).prepare(8, saved)
+  lost = [step for step in (2, 4, 6, 8) if step not in steps]
+  assert warnings_of(caplog) == [lose(*lost)]
+  # What is saved from now on knows of no line that is not there.
+  caplog.clear()
+  file = MetricsFile(tmp_path)
+  file.prepare(8, saved)
+  caplog.clear()
+  MetricsFile(tmp_path).prepare(8, file.describe())
+  assert not warnings_of(caplog)
+
+
+def test_of_many_lines_that_are_gone_some_are_named(tmp_path, caplog):
+  saved = saved_with(tmp_path, [*range(5, 501, 5), *range(510, 1001, 10), 1003])
+  assert saved == {
+    'lines': [[5, 500, 5], [510, 1000, 10], [1003, 1003, 1]],
+  }
+  (tmp_path / 'metrics.jsonl').unlink()
+  MetricsFile(tmp_path).prepare(1003, saved)
+  assert warnings_of(caplog) == [lose(*range(5, 51, 5)) + ' and 141 more']
+
+
+def test_without_a_checkpoint_that_knows_nothing_is_missed(tmp_path, caplog):
+  write(tmp_path, make_lines([2, 8]))
+  MetricsFile(tmp_path).prepare(8, {'skipped': 0, 'steps': []})
+  assert not warnings_of(caplog)
+  write(tmp_path, [*make_lines([2, 4, 6]), b'{"step": 8, "lo'])
+  MetricsFile(tmp_path).prepare(8)
+  assert warnings_of(caplog) == [SET_ASIDE]
+
+
+def test_a_line_that_is_still_due_is_not_kept_twice(tmp_path, caplog):
+  """It was written by a run that went on, and was killed soon after."""
+  saved = saved_with(tmp_path, (2, 4, 6), due=True)
+  write(tmp_path, make_lines())
+  MetricsFile(tmp_path).prepare(8, saved)
+  assert steps_of(tmp_path) == [2, 4, 6]
+  assert not warnings_of(caplog)
+
+
+@pytest.fixture(scope='module')
+def trained(tmp_path_factory):
+  workdir = tmp_path_factory.mktemp('lines') / 'run'
+  tiny.train(workdir, method='source_only')
+  return workdir
+
+
+@pytest.mark.parametrize(
+  ('harm', 'left', 'told'),
+  [
+    (lambda text: text, [2, 4, 6, 8], []),
+    (lambda text: text[:-20], [2, 4, 8], [SET_ASIDE, lose(6)]),
+    (lambda text: ''.join(text.splitlines(True)[:2]), [2, 4, 8], [lose(6)]),
+    (lambda text: '', [8], [lose(2, 4, 6)]),
+    (lambda text: None, [8], [lose(2, 4, 6)]),
+  ],
+  ids=['sound', 'cut', 'removed', 'emptied', 'deleted'],
+)
+def test_a_run_that_goes_on_tells_of_every_lost_line(
+  trained, tmp_path, caplog, harm, left, told
+):
+  workdir = tmp_path / 'run'
+  shutil.copytree(trained, workdir)
+  path = workdir / 'metrics.jsonl'
+  text = harm(path.read_text())
+  path.unlink() if text is None else path.write_text(text)
+  tiny.train(workdir, method='source_only', steps=8)
+  assert steps_of(workdir) == left
+  told_of_lines = [m for m in warnings_of(caplog) if 'metrics.jsonl' in m]
+  assert told_of_lines == told
 
 
 def test_lines_beyond_the_checkpoint_are_dropped(tmp_path):
