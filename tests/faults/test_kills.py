@@ -1,6 +1,6 @@
 """Runs killed at random moments, and bits flipped at random places.
 
-`make faults` runs these, for about half an hour, and prints what was tried.
+`make faults` runs these, for half an hour or more, and prints what was tried.
 MODA_FAULTS_KILLS sets how many runs of each kind are killed,
 MODA_FAULTS_FLIPS how many bits are flipped, MODA_FAULTS_SEED the draws.
 """
