@@ -40,12 +40,12 @@ def import_runs(
     path: the file of results.
     commit: of the code that trained them, where that is known.
   """
-  from experiments.runs import records
+  from experiments.runs import descriptions, records
 
   known = records.read_lines(path)
   new: list[records.Line] = []
   for folder in _find_folders(patterns):
-    for line in records.describe_run(folder, setting, commit=commit):
+    for line in descriptions.describe_run(folder, setting, commit=commit):
       records.check_scale(line, setting, folder)
       if records.has_line(known + new, line):
         print(f'{folder}: seed {line["seed"]} is there already')

@@ -9,7 +9,7 @@ from scipy import stats
 
 from experiments import compositions
 from experiments.figures import composition_choice, composition_table
-from experiments.runs import records
+from experiments.runs import descriptions
 from experiments.runs.scales import find_setting
 from experiments.selection import agreeing
 from moda_jax.errors import UserError
@@ -48,7 +48,7 @@ def make_lines(plans, judged=True):
       }
       folder, config = request.folder, request.config()
       write_run(folder, config, accuracy, **(said if judged else {}))
-      lines += records.describe_run(folder, TINY)
+      lines += descriptions.describe_run(folder, TINY)
   return lines
 
 

@@ -18,7 +18,7 @@ from experiments import (
   views,
 )
 from experiments.figures import curves, published, style
-from experiments.runs import command, records, runner
+from experiments.runs import command, descriptions, records, runner
 from experiments.runs.scales import find_setting
 from experiments.theory import terms
 from experiments.theory.measure import Bound
@@ -34,7 +34,7 @@ TINY = find_setting('digits', 'tiny')
 def make_line(folder, argument, accuracy=0.6, **values):
   pairs = ','.join(f'{k}={v}' for k, v in TINY.values.items())
   write_run(folder, get_config(f'{argument},{pairs}'), accuracy, **values)
-  (line,) = records.describe_run(folder, TINY)
+  (line,) = descriptions.describe_run(folder, TINY)
   return line
 
 
@@ -138,7 +138,9 @@ def test_a_study_trains_records_and_draws(study_flags, tmp_path, monkeypatch):
     for request in requests:
       trained.append(request)
       write_run(request.folder, request.config())
-      records.append_lines(path, records.describe_run(request.folder, TINY))
+      records.append_lines(
+        path, descriptions.describe_run(request.folder, TINY)
+      )
 
   monkeypatch.setattr(command, 'train_missing', pretend)
   assert command.train_missing is not runner.train_missing
@@ -174,11 +176,11 @@ def test_remedies_are_chosen_on_held_out_sources(study_flags, tmp_path):
       accuracy = 0.9 if request.target == 'mnistm' else 0.5 + 0.1 * number
       weights = {f'alpha/{name}': value for name, value in alpha.items()}
       write_run(request.folder, request.config(), accuracy, **weights)
-      lines += records.describe_run(request.folder, TINY)
+      lines += descriptions.describe_run(request.folder, TINY)
   # One held-out run of the third remedy does not make a row of it.
   request = plans[2].held_out[0]
   write_run(request.folder, request.config())
-  lines += records.describe_run(request.folder, TINY)
+  lines += descriptions.describe_run(request.folder, TINY)
   rows = remedies.find_rows(plans, lines)
   assert [row.mean for row in rows] == pytest.approx([50, 60])
   assert [row.target for row in rows] == pytest.approx([90, 90])

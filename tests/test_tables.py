@@ -12,7 +12,7 @@ from experiments import tables
 from experiments.figures import method_table, style
 from experiments.figures.method_figure import draw_table
 from experiments.figures.published import published, published_methods
-from experiments.runs import records, runner
+from experiments.runs import descriptions, records, runner
 from experiments.runs.requests import make_requests
 from experiments.runs.scales import SETTINGS, find_setting
 from moda_jax.errors import Interrupted, UserError
@@ -242,14 +242,14 @@ def test_a_folder_without_a_run_is_refused(tmp_path):
 def test_a_run_without_labels_is_refused(tmp_path):
   write_run(tmp_path / 'run', get_config('mini:mnistm'), None)
   with pytest.raises(UserError, match="labels of the target 'mnistm' are not"):
-    records.describe_run(tmp_path / 'run', TINY)
+    descriptions.describe_run(tmp_path / 'run', TINY)
 
 
 def test_several_seeds_side_by_side_are_several_lines(tmp_path):
   accuracies = {f'target/accuracy/seed_{i}': 0.1 * i for i in (3, 4)}
   config = get_config('mini:mnistm,seeds=2,seed=3')
   write_run(tmp_path / 'run', config, 0.35, **accuracies)
-  lines = records.describe_run(tmp_path / 'run', TINY)
+  lines = descriptions.describe_run(tmp_path / 'run', TINY)
   assert [(x['seed'], round(x['accuracy'], 3)) for x in lines] == [
     (3, 0.3),
     (4, 0.4),
@@ -417,5 +417,5 @@ def test_the_accuracy_is_that_of_the_evaluation_a_run_has_chosen(tmp_path):
   for line, entropy in zip(lines, (0.5, 0.1, 0.3), strict=True):
     line['selection/entropy'] = entropy
   path.write_text(''.join(json.dumps(line) + '\n' for line in lines))
-  (found,) = records.describe_run(tmp_path / 'run', TINY)
+  (found,) = descriptions.describe_run(tmp_path / 'run', TINY)
   assert found['accuracy'] == lines[1]['target/accuracy'] < 0.6

@@ -17,7 +17,7 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from experiments.runs import records
+from experiments.runs import descriptions, records
 from experiments.runs.requests import Request
 from moda_jax.errors import Interrupted, Terminated, UserError
 
@@ -184,7 +184,7 @@ def _work(
   failures: list[str],
 ) -> None:
   """Trains one run after the other until none is left."""
-  commit = records.find_commit()
+  commit = descriptions.find_commit()
   while not stop.is_set():
     try:
       request = missing.get_nowait()
@@ -195,7 +195,7 @@ def _work(
     try:
       train(request, slot)
       seconds = round(time.monotonic() - start, 1)
-      lines = records.describe_run(
+      lines = descriptions.describe_run(
         request.folder, request.setting, seconds, commit
       )
     except Interrupted:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import jax
 
-from experiments.runs.records import check_finished
+from experiments.runs.descriptions import check_finished
 from moda_jax.data.domains import Domains
 from moda_jax.errors import UserError
 from moda_jax.files.atomic import write_whole

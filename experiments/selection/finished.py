@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from experiments.runs.records import check_finished
+from experiments.runs.descriptions import check_finished
 from moda_jax.data.domains import labelled_name
 from moda_jax.data.load import Domains
 from moda_jax.errors import UserError
