@@ -11,8 +11,7 @@ collapsed onto few classes are refused. Agreement chooses by default: its
 authors find that it never takes the worst of many, and no method is trained for
 it, as several are for low entropy, which chooses between two runs.
 source_accuracy, weighted_accuracy and dev_risk (DEV, You et al. 2019) are there
-for runs with holdout above 0. mixval (MixVal, Hu et al. 2023) is predicted for
-mixtures of two examples, up to 2,000 more.
+for runs with holdout above 0.
 
 Runs at values that a search of the same config has drawn can be ranked by the
 accuracy that these reached there on left-out sources:

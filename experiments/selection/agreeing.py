@@ -40,7 +40,7 @@ def measure(
     check_finished(folder, config, origins, read_metrics(folder))
   predicted = []
   for name, folder in folders.items():
-    _, probabilities = predict_target(load_trained(folder), opened)
+    probabilities = predict_target(load_trained(folder), opened)
     predicted.append(Candidate(name, {}, probabilities))
     # Of hundreds of runs, neither all parameters nor all programs have room.
     jax.clear_caches()

@@ -227,6 +227,5 @@ def _log_sizes(domains: Domains) -> None:
   else:
     _log.info(
       'held out of training: none (holdout=0.1 keeps a tenth of every source, '
-      'for the criteria source_accuracy, weighted_accuracy, dev_risk and '
-      'class_ami)'
+      'for the criteria source_accuracy, weighted_accuracy and dev_risk)'
     )

@@ -23,10 +23,6 @@ CRITERIA_IN_WORDS = {
   'dev_risk': 'the share of wrong answers on source examples kept out of '
   'training, of which those like the target count more, corrected by how these '
   'weights vary (DEV)',
-  'class_ami': 'how well the predicted classes fit the clusters that features '
-  'lie in; 0 is what chance gives',
-  'mixval': 'how often a mixture of two examples is given the class of the '
-  'larger part',
 }
 
 _SMALL = 0.05  # share of answers, of which little depends

@@ -6,7 +6,7 @@ from moda_jax.report import curves
 from moda_jax.report.html import escape, figure, grid, table
 from moda_jax.report.palette import style
 from moda_jax.report.runs import ReportedRun
-from moda_jax.selection.criteria import CRITERIA, LOGGED, needs_holdout
+from moda_jax.selection.criteria import CRITERIA
 from moda_jax.training.evaluation import ACCURACY
 from moda_jax.training.judging import EFFECTIVE_CLASSES, metric
 from moda_jax.training.kept import order_evaluations
@@ -90,7 +90,7 @@ def _explain(run: ReportedRun) -> str:
   criterion = run.config.run.get('selection', '')
   if criterion and run.state is not None:
     text += f' Taken by {criterion}: step {int(run.state.step):,}.'
-  *most, last = [n for n in LOGGED if needs_holdout(n)]
+  *most, last = [n for n, c in CRITERIA.items() if c.needs_held]
   if not run.config.data.get('holdout', 0):
     text += f' {", ".join(most)} and {last} need holdout above 0.'
   return text

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from moda_jax.selection import certainty, clusters, density, mixtures, sources
-from moda_jax.selection.observed import Held, Mixed, Observed
+from moda_jax.selection import certainty, density, sources
+from moda_jax.selection.observed import Held, Observed
 
 
 class Criterion(NamedTuple):
@@ -18,22 +18,18 @@ class Criterion(NamedTuple):
       rather than that of the smallest.
     needs_held: whether it reads source examples kept out of training.
     needs_features: whether it reads features.
-    needs_mixed: whether it reads predictions for mixtures of examples, which
-      are made of finished runs alone.
   """
 
   measure: Callable[[Observed], float]
   higher_is_better: bool = True
   needs_held: bool = False
   needs_features: bool = False
-  needs_mixed: bool = False
 
   def can_measure(self, seen: Observed) -> bool:
     """Says whether everything is there that it reads."""
     return not (
       (self.needs_held and seen.held is None)
       or (self.needs_features and seen.features is None)
-      or (self.needs_mixed and seen.mixed is None)
     )
 
 
@@ -57,10 +53,6 @@ def _measure_validation_risk(seen: Observed) -> float:
   return sources.validation_risk(_held(seen), _weights(seen))
 
 
-def _measure_class_ami(seen: Observed) -> float:
-  return clusters.class_ami(seen.probabilities, _features(seen))
-
-
 def _weights(seen: Observed) -> np.ndarray:
   features, held = _features(seen), _held(seen)
   if seen.weights is not None:
@@ -72,14 +64,6 @@ def _features(seen: Observed) -> np.ndarray:
   if seen.features is None:
     raise ValueError('the features of the target are needed, and not given.')
   return seen.features
-
-
-def _mixed(seen: Observed) -> Mixed:
-  if seen.mixed is None:
-    raise ValueError(
-      'predictions for mixtures of target examples are needed, and not given.'
-    )
-  return seen.mixed
 
 
 def _held(seen: Observed) -> Held:
@@ -115,21 +99,4 @@ CRITERIA = {
     needs_held=True,
     needs_features=True,
   ),
-  'class_ami': Criterion(_measure_class_ami, needs_features=True),
-  'mixval': Criterion(
-    lambda seen: mixtures.mixture_accuracy(_mixed(seen)), needs_mixed=True
-  ),
 }
-# Those that evaluations in training log.
-LOGGED = tuple(name for name, c in CRITERIA.items() if not c.needs_mixed)
-
-
-def needs_holdout(name: str) -> bool:
-  """Says whether evaluations log a criterion with examples held out alone.
-
-  Features are looked at only where these are.
-
-  Args:
-    name: a row of `CRITERIA`.
-  """
-  return CRITERIA[name].needs_held or CRITERIA[name].needs_features

@@ -22,20 +22,6 @@ class Held(NamedTuple):
   features: np.ndarray
 
 
-class Mixed(NamedTuple):
-  """Mixtures of two target examples each, see `mixtures`.
-
-  Attributes:
-    probabilities: predicted for the mixtures, `[K, C]`.
-    labels: the class predicted for the example that dominates each, `[K]`.
-    others: the class predicted for the other one, `[K]`.
-  """
-
-  probabilities: np.ndarray
-  labels: np.ndarray
-  others: np.ndarray
-
-
 class Observed(NamedTuple):
   """Predictions and features of a model; no labels of the target.
 
@@ -44,7 +30,6 @@ class Observed(NamedTuple):
     features: of the same examples, `[N, F]`; None where no criterion asked
       for reads them.
     held: source examples kept out of training; None where there are none.
-    mixed: mixtures of target examples; None where none were predicted.
     weights: of the examples in `held`, see `sources.importance_weights`, `[n]`;
       None where they are still to be computed.
   """
@@ -52,7 +37,6 @@ class Observed(NamedTuple):
   probabilities: np.ndarray
   features: np.ndarray | None = None
   held: Held | None = None
-  mixed: Mixed | None = None
   weights: np.ndarray | None = None
 
 

@@ -6,21 +6,17 @@ import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 
 from moda_jax.data.domains import Domains
 from moda_jax.data.load import open_domains, prepare_target
-from moda_jax.data.rows import take_rows
 from moda_jax.errors import UserError
 from moda_jax.models.features import FeaturesOptions
 from moda_jax.selection.criteria import CRITERIA
-from moda_jax.selection.mixtures import draw_pairs, mix
-from moda_jax.selection.observed import Mixed, Observed
+from moda_jax.selection.observed import Observed
 from moda_jax.selection.ranking import Candidate
 from moda_jax.training import judging
 from moda_jax.training.embedding import embed_domains
-from moda_jax.training.evaluation import make_extract_fn
 from moda_jax.training.experiment import make_embedding
 from moda_jax.training.metrics_file import Line
 from moda_jax.training.trained import Trained, load_trained
@@ -61,9 +57,9 @@ def open_candidates(
   """Returns the runs in folders as candidates, with their predictions.
 
   All predict the same examples of the target, at most 2,000 that are drawn of
-  all that it has, and mixtures of these. Criteria that read no source examples
-  are computed from what they show; the others are those that were logged. Where
-  the data is not there any more, all are.
+  all that it has. Criteria that read no source examples are computed from
+  these predictions; the others are those that were logged. Where the data is
+  not there any more, all are.
 
   Raises:
     UserError: a folder does not hold a run, or they have different targets or
@@ -108,10 +104,10 @@ def make_candidate(run: Trained, opened: dict[str, Domains]) -> RunCandidate:
     line for line in run.read_lines() if judging.EFFECTIVE_CLASSES in line
   ]
   logged = next((line for line in lines if line['step'] == step), {})
-  observed = _try_to_observe(run, opened)
+  probabilities = _try_to_predict(run, opened)
   found = dict(logged)
-  if observed is not None:
-    found |= judging.judge(observed)
+  if probabilities is not None:
+    found |= judging.judge(Observed(probabilities))
   candidate = Candidate(
     str(run.workdir),
     {
@@ -119,18 +115,18 @@ def make_candidate(run: Trained, opened: dict[str, Domains]) -> RunCandidate:
       for name in CRITERIA
       if judging.metric(name) in found
     },
-    observed.probabilities if observed else None,
+    probabilities,
     found.get(judging.EFFECTIVE_CLASSES),
     len(run.model.inputs.classes),
   )
   return RunCandidate(run, candidate, lines, run.accuracy)
 
 
-def _try_to_observe(
+def _try_to_predict(
   run: Trained, opened: dict[str, Domains]
-) -> Observed | None:
+) -> np.ndarray | None:
   try:
-    return observe_target(run, opened)
+    return predict_target(run, opened)
   except UserError as error:
     _log.warning(
       '%s: ranked by what was logged alone, because its data is not there: %s',
@@ -140,32 +136,14 @@ def _try_to_observe(
     return None
 
 
-def observe_target(run: Trained, opened: dict[str, Domains]) -> Observed:
-  """Returns what a run shows on examples of its target and their mixtures.
+def predict_target(run: Trained, opened: dict[str, Domains]) -> np.ndarray:
+  """Returns a run's probabilities `[N, C]` for examples of its target.
 
-  The examples are the same for runs of the same target, whatever these have
-  drawn. Of several seeds there are no features.
+  They are the same for runs of the same target, whatever these have drawn.
 
   Args:
     run: whose data can be read.
     opened: data that was opened before, to which this run's is added.
-  """
-  inputs, probabilities = predict_target(run, opened)
-  return Observed(
-    probabilities,
-    features=_extract(run, inputs),
-    mixed=_predict_mixtures(run, inputs, probabilities.argmax(axis=1)),
-  )
-
-
-def predict_target(
-  run: Trained, opened: dict[str, Domains]
-) -> tuple[Any, np.ndarray]:
-  """Returns inputs and predictions `[N, C]` of `observe_target`'s examples.
-
-  Args:
-    run: whose data can be read.
-    opened: see `observe_target`.
   """
   config, settings = run.model.config, run.model.settings
   if 'memory' in config.data.datasets.values():
@@ -182,39 +160,4 @@ def predict_target(
     target = embed_domains(Domains((), target, target), embedding).target
   examples = target.take(judging.draw(target))
   inputs = prepare_target(config, whole, examples).inputs
-  return inputs, run.model.predict_all(run.state, inputs)
-
-
-def _extract(run: Trained, inputs: Any) -> np.ndarray | None:
-  """Returns features `[N, F]`; None of several seeds."""
-  if run.model.settings.run.seeds > 1:
-    return None
-  extract = jax.jit(make_extract_fn(run.model.method))
-  size = run.model.eval_batch_size
-  return np.concatenate(
-    [
-      np.asarray(extract(run.state, take_rows(inputs, slice(at, at + size))))
-      for at in range(0, inputs.shape[0], size)
-    ]
-  )
-
-
-def _predict_mixtures(run: Trained, inputs: Any, classes: np.ndarray) -> Mixed:
-  """Returns what a run predicts for mixtures of the inputs.
-
-  Args:
-    run: the run.
-    inputs: of the examples, as its network takes them.
-    classes: that it predicts for these, `[N]`.
-  """
-  pairs = draw_pairs(classes)
-  size = run.model.eval_batch_size
-  parts = []
-  for at in range(0, len(pairs.first), size):
-    first = take_rows(inputs, pairs.first[at : at + size])
-    second = take_rows(inputs, pairs.second[at : at + size])
-    parts.append(run.model.predict(run.state, mix(first, second)))
-  none = np.zeros((0, len(run.model.inputs.classes)))
-  return Mixed(
-    np.concatenate([none, *parts]), classes[pairs.first], classes[pairs.second]
-  )
+  return run.model.predict_all(run.state, inputs)

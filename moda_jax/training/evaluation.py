@@ -213,7 +213,7 @@ def _make_predict_fn(method: Method) -> Callable[..., jax.Array]:
 def _make_look_fn(
   method: Method,
 ) -> Callable[..., tuple[jax.Array, jax.Array]]:
-  predict, extract = _make_predict_fn(method), make_extract_fn(method)
+  predict, extract = _make_predict_fn(method), _make_extract_fn(method)
 
   def look(state: TrainState, inputs: jax.Array) -> tuple[jax.Array, jax.Array]:
     return predict(state, inputs), _gather(extract(state, inputs), method)
@@ -221,7 +221,7 @@ def _make_look_fn(
   return look
 
 
-def make_extract_fn(method: Method) -> Callable[..., jax.Array]:
+def _make_extract_fn(method: Method) -> Callable[..., jax.Array]:
   """Returns a function from state and inputs `[B, …]` to features `[B, F]`."""
 
   def extract(state: TrainState, inputs: jax.Array) -> jax.Array:

@@ -12,7 +12,7 @@ from moda_jax.errors import UserError
 from moda_jax.models import NETWORKS
 from moda_jax.models.networks import NetworkOptions
 from moda_jax.objectives import METHODS, PARTS, find_method, name_method
-from moda_jax.selection.criteria import LOGGED, needs_holdout
+from moda_jax.selection.criteria import CRITERIA
 from moda_jax.training.optimizers import OPTIMIZERS, OptimizerOptions
 
 
@@ -55,7 +55,7 @@ class RunOptions:
   checkpoint_every: int = option(1000, least=0)
   checkpoint_minutes: float = option(10.0, least=0)
   keep_checkpoints: int = option(2, least=1)
-  selection: str = option('', choices=('', *LOGGED))
+  selection: str = option('', choices=('', *CRITERIA))
   on_nonfinite: str = option('stop', choices=('stop', 'skip'))
   max_skipped: int = option(10, least=0)
   eval_batch_size: int = option(500, least=1)
@@ -140,7 +140,7 @@ def _check_sharpness(
 def _check_selection(settings: Settings) -> None:
   """Refuses a criterion that reads examples which nothing holds out."""
   name = settings.run.selection
-  free = [n for n in LOGGED if not needs_holdout(n)]
+  free = [n for n, c in CRITERIA.items() if not c.needs_held]
   if name and name not in free and not settings.data.holdout:
     raise UserError(
       f"config.run.selection = '{name}' needs source examples that are held "

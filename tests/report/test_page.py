@@ -2,6 +2,7 @@
 
 import base64
 import io
+import json
 import re
 import shutil
 import types
@@ -11,7 +12,7 @@ import pytest
 import tiny
 from PIL import Image
 
-from moda_jax import report
+from moda_jax import report, select
 from moda_jax.data import learned
 from moda_jax.data.domains import Domain
 from moda_jax.data.operations import OPERATIONS
@@ -20,6 +21,7 @@ from moda_jax.errors import UserError
 from moda_jax.report import __main__ as command
 from moda_jax.report import (
   answers,
+  candidates,
   criteria,
   curves,
   magnitudes,
@@ -30,7 +32,10 @@ from moda_jax.report import (
   sections,
 )
 from moda_jax.report.examination import Predicted
+from moda_jax.selection.criteria import CRITERIA
+from moda_jax.selection.ranking import rank
 from moda_jax.training import loop as train
+from moda_jax.training.candidates import open_candidates
 from moda_jax.training.run_folder import read_metrics
 
 
@@ -388,7 +393,7 @@ def test_criteria_are_shown_beside_the_oracle(trained):
   for name in ('entropy', 'information', 'nuclear_norm', 'density'):
     assert f'{name}, ' in section
   assert 'oracle: accuracy, by target labels' in section
-  assert 'dev_risk and class_ami need holdout above 0' in section
+  assert 'weighted_accuracy and dev_risk need holdout above 0' in section
 
 
 def test_without_labels_criteria_are_shown_without_an_oracle(tmp_path):
@@ -408,12 +413,34 @@ def test_without_labels_criteria_are_shown_without_an_oracle(tmp_path):
   assert ' %' not in section
   run = runs.from_outcome('earlier', outcome, tmp_path)
   fewer = [
-    {k: v for k, v in line.items() if k != 'selection/class_ami'}
+    {k: v for k, v in line.items() if k != 'selection/dev_risk'}
     for line in run.metrics
   ]
   section = criteria.show_criteria(run._replace(metrics=fewer))
   assert 'weighted_accuracy' in section
   assert 'need holdout' not in section  # which the run has
+
+
+def test_criteria_of_earlier_versions_are_passed_over(tmp_path):
+  """By the report, by the choice among finished runs, and by comparisons."""
+  outcome = train_tiny(tmp_path, method='source_only', holdout=0.25)
+  lines = [line | {'selection/no_more': 0.5} for line in read_metrics(tmp_path)]
+  text = ''.join(f'{json.dumps(line)}\n' for line in lines)
+  (tmp_path / 'metrics.jsonl').write_text(text)
+  (run,) = runs.open_runs([tmp_path])
+  assert 'selection/no_more' in run.metrics[-1]
+  found = open_candidates([tmp_path])
+  ranking = rank([each.candidate for each in found])
+  for shown in (
+    criteria.show_criteria(run),
+    criteria.show_candidates([run]),
+    select.describe(found, ranking),
+  ):
+    assert 'nuclear_norm' in shown
+    assert 'no_more' not in shown
+  looked = candidates.look('earlier', outcome, tmp_path)
+  for scores in (found[0].candidate.scores, looked.scores):
+    assert set(scores) == set(CRITERIA)
 
 
 def test_learned_views_show_the_magnitude_of_each_operation(tmp_path):

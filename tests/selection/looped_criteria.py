@@ -100,66 +100,6 @@ def best(p):
   return max(range(len(p)), key=lambda c: p[c])
 
 
-def k_means(rows, count):
-  """Starts from examples, each of which leaves the least distance to all."""
-  chosen = []
-  for _ in range(count):
-    left = [
-      sum(min(math.dist(x, y) ** 2 for y in [*chosen, new]) for x in rows)
-      for new in rows
-    ]
-    chosen.append(rows[left.index(min(left))])
-  centers, groups = dict(enumerate(chosen)), []
-  while True:
-    nearest = [
-      min(centers, key=lambda g: math.dist(x, centers[g])) for x in rows
-    ]
-    if nearest == groups:
-      return groups
-    groups = nearest
-    centers = {
-      g: mean([x for x, own in zip(rows, groups, strict=True) if own == g])
-      for g in sorted(set(groups))
-    }
-
-
-def adjusted_information(u, v):
-  """Counts the ways to draw members with whole numbers."""
-  total = len(u)
-  of_u = [list(u).count(g) for g in sorted(set(u))]
-  of_v = [list(v).count(g) for g in sorted(set(v))]
-  if 1 in (len(of_u), len(of_v)):
-    return 0.0
-  found = expected = 0.0
-  for g in set(u):
-    for h in set(v):
-      a, b = list(u).count(g), list(v).count(h)
-      n = sum(x == g and y == h for x, y in zip(u, v, strict=True))
-      if n:
-        found += n / total * math.log(total * n / (a * b))
-  for a in of_u:
-    for b in of_v:
-      for n in range(max(1, a + b - total), min(a, b) + 1):
-        ways = math.comb(b, n) * math.comb(total - b, a - n)
-        p = ways / math.comb(total, a)
-        expected += p * n / total * math.log(total * n / (a * b))
-  entropies = [entropy([n / total for n in sizes]) for sizes in (of_u, of_v)]
-  return (found - expected) / (sum(entropies) / 2 - expected)
-
-
-def class_ami(rows, features):
-  classes = [best(p) for p in rows]
-  clusters = k_means(list(features), len(rows[0]))
-  return adjusted_information(classes, clusters)
-
-
-def mixval(mixed):
-  right = {True: [], False: []}
-  for p, label, other in zip(*mixed, strict=True):
-    right[bool(label == other)].append(best(p) == label)
-  return sum(sum(kind) / len(kind) for kind in right.values()) / 2
-
-
 def weighted_accuracy(held, target):
   weights = importance_weights(held.features, target)
   pairs = zip(held.probabilities, held.labels, strict=True)

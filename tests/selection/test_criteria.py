@@ -7,15 +7,9 @@ import looped_criteria as twins
 import numpy as np
 import pytest
 
-from moda_jax.selection import (
-  certainty,
-  clusters,
-  density,
-  mixtures,
-  sources,
-)
+from moda_jax.selection import certainty, density, sources
 from moda_jax.selection.criteria import CRITERIA, weigh
-from moda_jax.selection.observed import Held, Mixed, Observed
+from moda_jax.selection.observed import Held, Observed
 from moda_jax.selection.ranking import badness
 
 CLASSES, FEATURES = 4, 3
@@ -36,11 +30,6 @@ def make_observed(seed=0, count=30, held=20):
       rng.integers(0, CLASSES, held),
       rng.normal(size=(held, FEATURES)),
     ),
-    Mixed(
-      make_probabilities(held, seed + 2),
-      rng.integers(0, CLASSES, held),
-      rng.integers(0, CLASSES, held),
-    ),
   )
 
 
@@ -60,8 +49,6 @@ TWINS = {
     seen.held, seen.features
   ),
   'dev_risk': lambda seen: twins.dev_risk(seen.held, seen.features),
-  'class_ami': lambda seen: twins.class_ami(seen.probabilities, seen.features),
-  'mixval': lambda seen: twins.mixval(seen.mixed),
 }
 # Where a solver stops, not rounding alone.
 TOLERANCE = {'weighted_accuracy': 1e-5, 'dev_risk': 1e-4, 'nuclear_norm': 1e-7}
@@ -80,16 +67,15 @@ def test_every_criterion_is_its_formula(name, seed):
 def show(sharpness, seed=0):
   """Returns what a model shows that is right the surer, the sharper it is."""
   rng = np.random.default_rng(seed)
-  truth = rng.integers(0, CLASSES, 120)
-  noise = 3 * rng.normal(size=(120, CLASSES))  # it is sure where it is wrong
+  truth = rng.integers(0, CLASSES, 90)
+  noise = 3 * rng.normal(size=(90, CLASSES))  # it is sure where it is wrong
   logits = sharpness * np.eye(CLASSES)[truth] + noise
   p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-  target, held, mixed = slice(0, 60), slice(60, 90), slice(90, 120)
+  target, held = slice(0, 60), slice(60, 90)
   return Observed(
     p[target],
     logits[target],
     Held(p[held], truth[held], logits[held]),
-    Mixed(p[mixed], truth[mixed], rng.integers(0, CLASSES, 30)),
   )
 
 
@@ -107,10 +93,7 @@ def test_the_order_of_examples_does_not_matter(name):
   rng = np.random.default_rng(5)
   order, other = rng.permutation(30), rng.permutation(20)
   held = Held(*(x[other] for x in seen.held))
-  mixed = Mixed(*(x[other] for x in seen.mixed))
-  shuffled = Observed(
-    seen.probabilities[order], seen.features[order], held, mixed
-  )
+  shuffled = Observed(seen.probabilities[order], seen.features[order], held)
   measure = CRITERIA[name].measure
   rtol = TOLERANCE.get(name, 1e-11)
   np.testing.assert_allclose(measure(shuffled), measure(seen), rtol=rtol)
@@ -122,7 +105,6 @@ def test_what_a_criterion_needs_is_asked_for(name):
   needed = {
     'held': (criterion.needs_held, 'kept out of training are needed'),
     'features': (criterion.needs_features, 'features of the target are needed'),
-    'mixed': (criterion.needs_mixed, 'mixtures of target examples are needed'),
   }
   for field, (is_needed, message) in needed.items():
     without = seen._replace(**{field: None})
@@ -278,104 +260,6 @@ def test_features_that_say_nothing_give_the_plain_risk(value):
   )
 
 
-def test_classes_that_are_the_clusters_are_the_best():
-  rng = np.random.default_rng(0)
-  truth = np.repeat(np.arange(CLASSES), 10)
-  x = 5 * np.eye(CLASSES)[truth] + 0.1 * rng.normal(size=(40, CLASSES))
-  np.testing.assert_allclose(clusters.class_ami(np.eye(CLASSES)[truth], x), 1)
-  halves = np.eye(CLASSES)[truth // 2]  # of two clusters each: I = ln 2
-  by_chance = clusters.expected_information([20, 20], [10] * 4)
-  expected = (math.log(2) - by_chance) / (math.log(8) / 2 - by_chance)
-  np.testing.assert_allclose(clusters.class_ami(halves, x), expected)
-  one = np.eye(CLASSES)[0 * truth]
-  assert clusters.class_ami(one, x) == 0
-
-
-@pytest.mark.parametrize('features', [2, 200])
-def test_clusters_are_not_found_where_only_the_predictions_are(features):
-  """Few examples of each class, and far more features than these."""
-  rng = np.random.default_rng(0)
-  predicted = np.eye(CLASSES)[np.repeat(np.arange(CLASSES), 10)]
-  found = [
-    clusters.class_ami(predicted, rng.normal(size=(40, features)))
-    for _ in range(10)
-  ]
-  assert abs(np.mean(found)) < 0.05
-
-
-def test_more_classes_than_examples_and_examples_that_are_alike():
-  classes = np.eye(CLASSES)[[0, 1, 0]]
-  np.testing.assert_allclose(
-    clusters.class_ami(classes, np.array([[0.0], [9], [0]])), 1
-  )
-  assert clusters.class_ami(classes, np.ones((3, 2))) == 0
-
-
-def test_chance_gives_no_information_on_average():
-  rng = np.random.default_rng(0)
-  found = [
-    clusters.adjusted_information(*rng.integers(0, 7, (2, 60)))
-    for _ in range(200)
-  ]
-  assert abs(np.mean(found)) < 0.01
-  every = np.arange(9)
-  assert clusters.adjusted_information(every, every) == 0
-
-
-@pytest.mark.parametrize('seed', range(5))
-def test_adjusted_information_is_that_of_scikit_learn(seed):
-  metrics = pytest.importorskip('sklearn.metrics')
-  rng = np.random.default_rng(seed)
-  u = rng.integers(0, 6, 300)
-  v = np.where(rng.random(300) < 0.5, u, rng.integers(0, 9, 300))
-  np.testing.assert_allclose(
-    clusters.adjusted_information(u, v),
-    metrics.adjusted_mutual_info_score(u, v),
-    rtol=1e-9,
-  )
-
-
-@pytest.mark.parametrize('most', [4, 1000])
-def test_pairs_are_of_one_class_and_of_two(most):
-  classes = np.random.default_rng(0).integers(0, 5, 40)
-  classes[7] = 9  # alone in its class
-  first, second = mixtures.draw_pairs(classes, most)
-  same = classes[first] == classes[second]
-  for kind in (same, ~same):
-    assert len(set(first[kind])) == kind.sum() <= most
-    assert len(set(second[kind])) == kind.sum()
-  assert (first != second).all()
-  # The last one of each of five classes and the one of the sixth have none.
-  assert same.sum() == min(most, 40 - 6)
-  assert (~same).sum() == most or most > (~same).sum() > 20
-  again = mixtures.draw_pairs(classes, most)
-  np.testing.assert_array_equal(np.stack(again), np.stack([first, second]))
-
-
-def test_pairs_of_a_single_class_are_of_one_kind():
-  first, second = mixtures.draw_pairs(np.zeros(6, int))
-  assert len(first) == 6
-  assert (first != second).all()
-  assert not len(mixtures.draw_pairs(np.zeros(1, int)).first)
-
-
-def test_mixtures_keep_their_type():
-  a, b = np.array([[0, 100, 255]]), np.array([[255, 50, 255]])
-  found = mixtures.mix(a.astype(np.uint8), b.astype(np.uint8))
-  assert found.dtype == np.uint8
-  np.testing.assert_array_equal(found, [[115, 78, 255]])
-  rows = mixtures.mix(a.astype(np.float32), b.astype(np.float32))
-  assert rows.dtype == np.float32
-  np.testing.assert_allclose(rows, 0.55 * a + 0.45 * b, rtol=1e-6)
-
-
-def test_a_model_that_follows_the_larger_part_is_the_best():
-  labels, others = np.array([0, 1, 2, 3]), np.array([0, 1, 0, 1])
-  assert mixtures.mixture_accuracy(Mixed(np.eye(4), labels, others)) == 1
-  swapped = Mixed(np.eye(4)[others], labels, others)
-  assert mixtures.mixture_accuracy(swapped) == 0.5
-
-
 GOOD = make_probabilities()
 BAD = {
   'empty': (np.zeros((0, CLASSES)), 'at least one row'),
@@ -442,22 +326,11 @@ def test_bad_rows_are_refused(measure, kind):
       ),
       r'weights of shape \(9,\) for 30 predictions',
     ),
-    (lambda: clusters.class_ami(GOOD, GOOD[:9]), '9 rows of features for 30'),
-    (
-      lambda: mix_labels(np.ones(30, int), np.ones(30, int)),
-      'of examples with',
-    ),
-    (lambda: mix_labels(np.ones(30, int), np.zeros(30, int)), 'same predicted'),
-    (lambda: mix_labels(np.ones(9, int), np.zeros(9, int)), 'one whole number'),
   ],
 )
 def test_other_bad_input_is_refused(call, message):
   with pytest.raises(ValueError, match=message):
     call()
-
-
-def mix_labels(labels, others):
-  return mixtures.mixture_accuracy(Mixed(GOOD, labels, others))
 
 
 def accuracy_of(labels):
