@@ -1,7 +1,6 @@
 """The tables of experiments: what is trained, recorded, imported, shown."""
 
 import json
-import pathlib
 import re
 import threading
 
@@ -9,23 +8,13 @@ import pytest
 from made_up_runs import write_run
 
 from experiments import tables
-from experiments.figures import method_table, style
-from experiments.figures.method_figure import draw_table
-from experiments.figures.published import published, published_methods
+from experiments.figures import method_table
 from experiments.runs import descriptions, records, runner
 from experiments.runs.requests import make_requests
-from experiments.runs.scales import SETTINGS, find_setting
+from experiments.runs.scales import find_setting
 from moda_jax.errors import Interrupted, UserError
-from moda_jax.objectives import METHODS
 from moda_jax.training.config_files import get_config
 
-ROOT = pathlib.Path(__file__).parents[1]
-NAMES = {setting.name: setting for setting in SETTINGS.values()}
-RESULTS = [
-  path
-  for path in sorted((ROOT / 'experiments' / 'results').glob('*.jsonl'))
-  if path.stem in NAMES
-]
 TINY = find_setting('digits', 'tiny')
 
 
@@ -268,125 +257,6 @@ def test_a_file_that_does_not_hold_results_is_refused_and_kept(
     train(tmp_path, trained)
   assert not trained.requests
   assert path.read_text() == content
-
-
-@pytest.mark.parametrize('path', RESULTS, ids=lambda path: path.stem)
-def test_committed_tables_are_what_their_lines_give(path):
-  setting = NAMES[path.stem]
-  table = method_table.make_table(setting, records.read_lines(path))
-  for kind, text in (
-    ('.md', method_table.format_markdown(table)),
-    ('.tex', method_table.format_latex(table)),
-  ):
-    assert path.with_suffix(kind).read_text() == text
-    assert setting.scale in text
-  assert path.with_suffix('.png').exists()
-
-
-def test_the_readme_has_the_committed_means_of_reviews():
-  table = ROOT / 'experiments' / 'results' / 'reviews_paper.md'
-  means = _first_method_and_last_cell(table.read_text().split('Target ')[0])
-  told = _first_method_and_last_cell((ROOT / 'README.md').read_text())
-  assert len(means) >= 9
-  assert means == {method: told[method] for method in means}
-
-
-def _first_method_and_last_cell(text: str) -> dict[str, str]:
-  rows = [row for row in text.splitlines() if row.startswith('| `')]
-  cells = [[cell.strip() for cell in row.split('|')[1:-1]] for row in rows]
-  return {row[0].split('`')[1]: row[-1] for row in cells if '=' not in row[0]}
-
-
-def test_the_paper_s_figures_are_found():
-  assert published('reviews', 'moda_fm', 'books') == (80.9, 1.1)
-  assert published('office31', 'mada_ss', 'webcam') == (97.4, 0.1)
-  assert published('reviews', 'mada_ss', 'books') is None
-  assert 'mada_ss' in published_methods('office31')
-  assert 'mada_ss' not in published_methods('digits')
-
-
-def test_every_method_has_a_look_of_its_own():
-  assert set(style.METHOD_NAMES) == set(METHODS)
-  looks = [style.method_look(method)[1:3] for method in METHODS]
-  assert len(set(looks)) == len(looks)
-
-
-def make_line(setting, target, method, seed, accuracy, values=''):
-  config = get_config(f'{setting.config}:{target},method={method}{values}')
-  return {
-    'target': target,
-    'method': method,
-    'seed': seed,
-    'sources': list(config.data.sources),
-    'accuracy': accuracy,
-    'seconds': None,
-    'train_seconds': 90.0,
-    'caution': 'mind',
-    'config': records.flat_config(config),
-  }
-
-
-def test_ours_and_the_paper_s_are_side_by_side():
-  setting = find_setting('reviews', 'paper')
-  figures = {
-    ('books', 'moda_fm'): (0.80, 0.82),
-    ('books', 'mada'): (0.7,),
-    ('books', 'fm'): (0.6,),
-    ('dvd', 'moda_fm'): (0.83,),
-    ('dvd', 'mada'): (0.8,),
-  }
-  lines = [
-    make_line(setting, *key, seed, accuracy)
-    for key, accuracies in figures.items()
-    for seed, accuracy in enumerate(accuracies)
-  ]
-  table = method_table.make_table(setting, lines)
-  text = method_table.format_markdown(table)
-  assert '| method | books | dvd | mean |' in text
-  assert '| `moda_fm` | 81.0 ± 1.4 (80.9) | 83.0 (82.0) | 82.0 (81.5) |' in text
-  assert '| `mada` | 70.0 | 80.0 | 75.0 |' in text
-  assert '| `fm` | 60.0 (78.8) |  (81.0) |  |' in text
-  assert '| `moda_fm` | 81.0 ± 1.4 | 80.9 ± 1.1 | 2 | 1.5 | mind |' in text
-  latex = method_table.format_latex(table)
-  assert r'MODA-FM & 81.0 $\pm$ 1.4 (80.9) & 83.0 (82.0) \\' in latex
-  assert len(draw_table(table).axes) == 2
-
-
-@pytest.mark.parametrize(
-  ('value', 'is_compared'),
-  [
-    ('target_term=fixmatch+mcc', False),
-    ('weights=floored', False),
-    ('alignment=coral', False),
-    ('predictor=experts', False),
-    ('sam_rho=0.05', False),
-    ('mu_c=0.5', True),
-    ('epochs=3', True),
-  ],
-)
-def test_a_composition_has_no_figure_of_the_paper(value, is_compared):
-  setting = find_setting('reviews', 'paper')
-  line = make_line(setting, 'books', 'moda_fm', 0, 0.8, f',{value}')
-  table = method_table.make_table(setting, [line])
-  (row,) = table.rows
-  assert row.values
-  assert (table.published(row, 'books') is not None) == is_compared
-  for text in (
-    method_table.format_markdown(table),
-    method_table.format_latex(table),
-    ','.join(map(str, next(method_table._csv_rows(table)))),
-  ):
-    assert ('80.9' in text) == is_compared
-  (axes,) = draw_table(table).axes
-  drawn = [line for line in axes.lines if 80.9 in line.get_xdata()]
-  assert bool(drawn) == is_compared
-
-
-def test_learned_views_have_no_figure_of_the_paper():
-  setting = find_setting('digits', 'paper')
-  line = make_line(setting, 'mnistm', 'moda_fm', 0, 0.8, ',strong=learned')
-  table = method_table.make_table(setting, [line])
-  assert table.published(table.rows[0], 'mnistm') is None
 
 
 @pytest.mark.slow

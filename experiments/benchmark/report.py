@@ -12,10 +12,10 @@ in one run; parts may have been measured at different times. Figures are medians
 over the rounds with the least and the most in brackets, ratios are taken within
 a round. The twins in PyTorch are written here from the paper: *as written* has
 a forward pass per domain and view, Pillow in the main thread and reads its
-losses at every step; *tuned* has one concatenated pass,
-channels last, `foreach` AdaDelta and a kept batch. *Freed memory kept* is the
-tuned one with the setting of glibc that our commands make for themselves. Data
-is random, in the sizes of the experiments.
+losses at every step; *tuned* has one concatenated pass, channels last,
+`foreach` AdaDelta and a kept batch. *Freed memory kept* is the tuned one with
+the setting of glibc that our commands make for themselves. Data is random, in
+the sizes of the experiments.
 """
 
 

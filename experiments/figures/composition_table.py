@@ -159,7 +159,7 @@ def _explain_choices(
   """Returns the table of choices, or why there is none."""
   if not choices:
     return [
-      'Nothing is chosen without target labels: there is no target and seed '
+      'Nothing is chosen without target labels: that needs a target and seed '
       'at which every composition was judged (see --judged).'
     ]
   reference = accuracies(runs[REFERENCE])

@@ -45,7 +45,7 @@ def describe_run(
   if ACCURACY not in last:
     raise UserError(
       f"{folder}: the labels of the target '{config.data.target}' are not "
-      'known, so that there is no accuracy.'
+      'known, so there is no accuracy.'
     )
   classes = len(inputs.classes) if inputs else 0
   chosen = order_evaluations(lines, config.run.selection, classes)[:1]

@@ -1,67 +1,28 @@
 """The page of a run: one file with everything in it."""
 
-import base64
 import io
-import json
 import re
-import shutil
 import types
 
 import numpy as np
 import pytest
 import tiny
+from pages import drop_labels, make_page, read_pictures
 from PIL import Image
 
-from moda_jax import report, select
-from moda_jax.data import learned
+from moda_jax import report
 from moda_jax.data.domains import Domain
-from moda_jax.data.operations import OPERATIONS
-from moda_jax.data.options import ViewOptions
-from moda_jax.errors import UserError
-from moda_jax.report import __main__ as command
 from moda_jax.report import (
   answers,
-  candidates,
-  criteria,
   curves,
-  magnitudes,
   maps,
   palette,
   pictures,
-  runs,
   sections,
 )
 from moda_jax.report.examination import Predicted
-from moda_jax.selection.criteria import CRITERIA
-from moda_jax.selection.ranking import rank
 from moda_jax.training import loop as train
-from moda_jax.training.candidates import open_candidates
 from moda_jax.training.run_folder import read_metrics
-
-
-def train_tiny(workdir, domains=None, **values):
-  config = tiny.make_run_config(**values)
-  domains = domains or tiny.make_domains()
-  return train.train(config, workdir, domains, devices=1)
-
-
-def make_page(tmp_path, domains=None, **values):
-  outcome = train_tiny(tmp_path, domains, **values)
-  page = report.write_run_page(outcome, tmp_path)
-  return outcome, page, page.read_text()
-
-
-def drop_labels(domains):
-  target = domains.target._replace(labels=None)
-  return domains._replace(target=target, test=target)
-
-
-def read_pictures(text):
-  """Returns kind and bytes of all pictures in the page, by `alt`."""
-  found = re.findall(
-    r'<img[^>]* src="data:image/([^;]+);base64,([^"]+)" alt="([^"]*)"', text
-  )
-  return {alt: (kind, base64.b64decode(data)) for kind, data, alt in found}
 
 
 @pytest.fixture(scope='module')
@@ -279,88 +240,6 @@ def test_maps_keep_neighbours_together():
   assert maps.project(features[:, :1], 'PCA').shape == (60, 2)
 
 
-@pytest.fixture(scope='module')
-def two(tmp_path_factory):
-  """Returns the folders of two runs, with known accuracies."""
-  folder = tmp_path_factory.mktemp('two')
-  for method in ('source_only', 'moda_fm'):
-    train_tiny(folder / method, method=method)
-  return folder
-
-
-def set_accuracy(workdir, value):
-  path = workdir / 'metrics.jsonl'
-  text = re.sub(
-    r'"target/accuracy": [\d.]+',
-    f'"target/accuracy": {value}',
-    path.read_text(),
-  )
-  path.write_text(text)
-
-
-@pytest.mark.parametrize(
-  ('after', 'verdict'),
-  [
-    (0.75, 'adaptation helped, by 25.0 points'),
-    (0.25, 'adaptation did harm, by 25.0 points'),
-  ],
-)
-def test_runs_are_compared(two, tmp_path, monkeypatch, after, verdict, capsys):
-  """From their folders; the data is gone, and the page says so."""
-  for method in ('source_only', 'moda_fm'):
-    shutil.copytree(two / method, tmp_path / method)
-  set_accuracy(tmp_path / 'source_only', 0.5)
-  set_accuracy(tmp_path / 'moda_fm', after)
-  monkeypatch.chdir(tmp_path)
-  command.main(['source_only', 'moda_fm'])
-  page = tmp_path / 'report' / 'index.html'
-  assert f'report: {page}' in capsys.readouterr().out
-  text = page.read_text()
-  assert verdict in text
-  assert 'objective.method</td><td>source_only</td><td>moda_fm' in text
-  assert text.count('<details') == 4  # each run, and each run's config
-  assert 'Nothing is shown of the data' in text
-
-
-def test_a_difference_by_chance_is_called_so(two):
-  domains = tiny.make_domains()
-  outcome = train_tiny(two / 'moda_fm')
-  shown = []
-  for name, accuracy in (('source_only', 0.5), ('moda_fm', 0.6)):
-    run = runs.from_outcome(name, outcome, two / name)
-    config = tiny.make_run_config(method=name)
-    lines = [{'step': 6.0, 'target/accuracy': accuracy}]
-    shown.append(run._replace(config=config, metrics=lines))
-  from moda_jax.report import comparison
-
-  (sentence,) = comparison.judge(shown)
-  assert f'too small for {domains.test.size} examples' in sentence
-
-
-def test_runs_of_one_method_are_named_by_their_folders(two, tmp_path):
-  shutil.copytree(two / 'moda_fm', tmp_path / 'other')
-  opened = runs.open_runs([two / 'moda_fm', tmp_path / 'other'])
-  assert [run.name for run in opened] == ['moda_fm', 'other']
-  opened = runs.open_runs([two / 'moda_fm', two / 'source_only'])
-  assert [run.name for run in opened] == ['moda_fm', 'source_only']
-
-
-@pytest.mark.parametrize(
-  ('arguments', 'message'),
-  [
-    (['nothing'], 'does not hold a run'),
-    (['nothing', 'nothing'], 'given twice'),
-  ],
-)
-def test_what_is_not_a_run_is_refused(
-  tmp_path, monkeypatch, arguments, message
-):
-  monkeypatch.chdir(tmp_path)
-  with pytest.raises(UserError, match=message):
-    command.main(arguments)
-  assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.slow
 def test_the_page_is_refreshed_while_training_goes_on(tmp_path):
   seen = []
@@ -394,77 +273,3 @@ def test_criteria_are_shown_beside_the_oracle(trained):
     assert f'{name}, ' in section
   assert 'oracle: accuracy, by target labels' in section
   assert 'weighted_accuracy and dev_risk need holdout above 0' in section
-
-
-def test_without_labels_criteria_are_shown_without_an_oracle(tmp_path):
-  outcome, _, text = make_page(
-    tmp_path,
-    drop_labels(tiny.make_domains()),
-    selection='information',
-    method='source_only',
-    evaluate_on='target',
-    holdout=0.25,
-  )
-  section = text.partition('<h2>Choosing without target labels</h2>')[2]
-  section = section.partition('<h2>')[0]
-  assert 'weighted_accuracy, larger is better' in section
-  assert 'Taken by information: step ' in section
-  assert '<i>oracle' not in section
-  assert ' %' not in section
-  run = runs.from_outcome('earlier', outcome, tmp_path)
-  fewer = [
-    {k: v for k, v in line.items() if k != 'selection/dev_risk'}
-    for line in run.metrics
-  ]
-  section = criteria.show_criteria(run._replace(metrics=fewer))
-  assert 'weighted_accuracy' in section
-  assert 'need holdout' not in section  # which the run has
-
-
-def test_criteria_of_earlier_versions_are_passed_over(tmp_path):
-  """By the report, by the choice among finished runs, and by comparisons."""
-  outcome = train_tiny(tmp_path, method='source_only', holdout=0.25)
-  lines = [line | {'selection/no_more': 0.5} for line in read_metrics(tmp_path)]
-  text = ''.join(f'{json.dumps(line)}\n' for line in lines)
-  (tmp_path / 'metrics.jsonl').write_text(text)
-  (run,) = runs.open_runs([tmp_path])
-  assert 'selection/no_more' in run.metrics[-1]
-  found = open_candidates([tmp_path])
-  ranking = rank([each.candidate for each in found])
-  for shown in (
-    criteria.show_criteria(run),
-    criteria.show_candidates([run]),
-    select.describe(found, ranking),
-  ):
-    assert 'nuclear_norm' in shown
-    assert 'no_more' not in shown
-  looked = candidates.look('earlier', outcome, tmp_path)
-  for scores in (found[0].candidate.scores, looked.scores):
-    assert set(scores) == set(CRITERIA)
-
-
-def test_learned_views_show_the_magnitude_of_each_operation(tmp_path):
-  _, _, text = make_page(tmp_path, strong='learned')
-  found = read_pictures(text)
-  assert 'Mean magnitude' in found
-  assert 'Magnitude of each operation' in found
-  assert '<h2>Learned views</h2>' in text
-
-
-def test_the_table_of_magnitudes():
-  weights = np.full((2, *learned.SHAPE), 1e-9)  # of two seeds
-  rotate, invert = OPERATIONS.index('Rotate'), OPERATIONS.index('Invert')
-  weights[0, rotate, 4] = weights[1, rotate, 6] = 1.0  # 12 and 18
-  weights[:, invert, 10] = 1.0
-  options = ViewOptions(randaugment_exclude=('FlipX',))
-  table = magnitudes.make_table(weights, options)
-  assert set(table) == set(OPERATIONS) - {'FlipX'}
-  means = {k: magnitudes.mean_magnitude(p) for k, p in table.items()}
-  assert means['Rotate'] == pytest.approx(15)
-  assert means['Invert'] == pytest.approx(30)
-  # Equal weights draw every magnitude alike.
-  assert means['Solarize'] == pytest.approx(15)
-  assert next(iter(table)) == 'Invert'
-  axes = magnitudes.draw_table(table).axes[0]
-  assert [t.get_text() for t in axes.get_yticklabels()] == list(table)
-  assert axes.texts[0].get_text() == '30.0'
