@@ -29,13 +29,10 @@ class ConsistencyOptions:
   Attributes:
     mu_c: the weight of the consistency term.
     tau: target samples more probable than this are trained on.
-    consistency_hold: how many steps the term is left out for, while the sources
-      are learned.
   """
 
   mu_c: float = option(0.1, least=0)
   tau: float = option(0.9, least=0, most=1)
-  consistency_hold: int = option(0, least=0)
 
 
 @dataclasses.dataclass(frozen=True)

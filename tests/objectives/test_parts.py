@@ -115,25 +115,6 @@ def test_mcc():
   np.testing.assert_allclose(loss, base_loss(params, batch) + added)
 
 
-@pytest.mark.parametrize(('hold', 'weight'), [(STEP, 0.8), (STEP + 1, 0.0)])
-def test_fixmatch_waits(hold, weight):
-  loss, metrics, params, batch = run(
-    *('uniform', 'none', 'fixmatch', 'shared'),
-    mu_c=0.8,
-    tau=0.4,
-    consistency_hold=hold,
-  )
-  weak, strong = (
-    probabilities(params, batch['target'][view]) for view in ('weak', 'strong')
-  )
-  kept = weak.max(axis=1) > 0.4
-  classes = weak.argmax(axis=1)
-  term = np.mean(kept * -np.log(strong[np.arange(8), classes]))
-  assert term > 0
-  np.testing.assert_allclose(metrics['consistency'], term)
-  np.testing.assert_allclose(loss, base_loss(params, batch) + weight * term)
-
-
 def test_adamatch_ramps_up():
   loss, _, params, batch = run(
     *('uniform', 'none', 'adamatch', 'shared'),

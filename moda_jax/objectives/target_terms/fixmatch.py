@@ -1,7 +1,6 @@
 """FixMatch (Sohn et al. 2020): strong views towards weak views' classes."""
 
 import jax
-import jax.numpy as jnp
 
 from moda_jax.objectives import metrics as names
 from moda_jax.objectives.formulas import terms
@@ -39,9 +38,4 @@ class FixMatch(TargetTerm):
     )
     forward.log(names.CONSISTENCY, loss)
     forward.log(names.CONFIDENT, confident)
-    return self._weight(forward.step) * loss
-
-  def _weight(self, step: jax.Array) -> jax.Array | float:
-    """Returns μ_c; 0 before step `consistency_hold`."""
-    weight, hold = self.options.mu_c, self.options.consistency_hold
-    return jnp.where(step < hold, 0.0, weight) if hold else weight
+    return self.options.mu_c * loss
