@@ -38,9 +38,9 @@ def get_config(argument: str = 'mnistm') -> ml_collections.ConfigDict:
   config.network.name = 'digits'
   config.network.width = 0.25
   config.objective.update(mu_d=0.0024, mu_s=1.9, mu_c=0.776)
-  config.search.mu_d = (1e-4, 3e-2)
+  config.search.mu_d = (1e-4, 1e-1)
   config.search.mu_s = (0.3, 3.0)
-  config.search.mu_c = (0.1, 1.0)
+  config.search.mu_c = (1e-2, 1.0)
   config.views.randaugment_exclude = ('FlipX',)
   config.data.batch_size = 16
   config.run.steps = 3000
