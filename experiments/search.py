@@ -31,7 +31,7 @@ from absl import flags
 from ml_collections import config_flags
 
 from moda_jax import cli
-from moda_jax.errors import Interrupted, UserError
+from moda_jax.errors import UserError
 from moda_jax.files.atomic import write_whole
 
 
@@ -118,19 +118,14 @@ def search_in_processes(jobs: int, folder: pathlib.Path) -> None:
   """Starts workers with the flags of this process, and waits for their end."""
   from experiments.runs import runner
 
-  stop = threading.Event()
-  failures: list[str] = []
+  failures = runner.Failures()
 
   def work(number: int, slot: runner.Slot) -> None:
     own = [a for a in sys.argv[1:] if not a.startswith(('--jobs', '-jobs'))]
-    log = folder / f'worker_{number}.log'
+    name, log = f'worker {number}', folder / f'worker_{number}.log'
     command = ['experiments.search', *own, '--jobs=1']
-    try:
-      runner.run_process(command, log, slot, f'worker {number}')
-    except Interrupted:
-      stop.set()
-    except UserError as error:
-      failures.append(str(error))
+    with failures.collect(name, log):
+      runner.run_process(command, log, slot, name)
 
   print(f'{jobs} workers; see {folder}/worker_*.log', flush=True)
   workers = [
@@ -139,9 +134,7 @@ def search_in_processes(jobs: int, folder: pathlib.Path) -> None:
   ]
   for worker in workers:
     worker.start()
-  runner.wait_for(workers, stop)
-  if failures:
-    raise UserError('\n'.join(failures))
+  runner.wait_for(workers, failures)
 
 
 def main() -> None:

@@ -285,3 +285,9 @@ def test_workers_draw_different_values(tmp_path):
   trials = [worker.ask() for worker in workers * 2]
   values = {t.suggest_float('mu_d', 1e-4, 3e-2, log=True) for t in trials}
   assert len(values) == 4
+
+
+def test_a_worker_that_cannot_write_its_log_is_reported(tmp_path):
+  (tmp_path / 'file').write_text('not a folder')
+  with pytest.raises(UserError, match=r'worker 0 failed: .*Not a directory'):
+    search.search_in_processes(1, tmp_path / 'file' / 'search')

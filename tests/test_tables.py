@@ -107,6 +107,35 @@ def test_a_failure_is_reported_and_leaves_the_others_alone(tmp_path):
   assert len(records.read_lines(path)) == 2
 
 
+@pytest.mark.parametrize(
+  ('error', 'reason'),
+  [
+    (PermissionError(13, 'Permission denied', '/runs'), "denied: '/runs'"),
+    (KeyError('step'), "KeyError: 'step'"),
+  ],
+)
+def test_whatever_goes_wrong_in_a_run_is_reported(tmp_path, error, reason):
+  trained = Trained()
+
+  def train_or_fail(request, slot):
+    trained(request, slot)
+    if request.target == 'mnist':
+      raise error
+
+  message = f'mnist fm seed 0 and 1 more failed: .*{reason}'
+  with pytest.raises(UserError, match=message):
+    train(tmp_path, train_or_fail, seeds=1)
+  path = tmp_path / 'results' / 'digits_tiny.jsonl'
+  found = {line['target'] for line in records.read_lines(path)}
+  assert found == {'mnistm'}
+
+
+def test_a_folder_that_cannot_be_made_is_reported(tmp_path):
+  (tmp_path / 'runs').write_text('not a folder')
+  with pytest.raises(UserError, match=r'mnist fm seed 0 failed: .*Not a dir'):
+    train(tmp_path, runner.train_in_process, ['fm'], 1, ['mnist'])
+
+
 def test_an_interrupted_run_stops_the_others_from_starting(tmp_path):
   trained = Trained(interrupted=['moda'])
   with pytest.raises(Interrupted, match='the same command goes on'):
@@ -161,7 +190,7 @@ def test_parts_are_set_before_the_values_that_only_they_read(tmp_path):
 
 
 def test_an_unknown_scale_is_refused():
-  with pytest.raises(UserError, match='digits has the scales paper, small, ti'):
+  with pytest.raises(UserError, match='digits has the scales paper, regen'):
     find_setting('digits', 'features')
 
 

@@ -5,6 +5,7 @@ the order of sums and so the bits of a result. What a run writes to its terminal
 is in `<run folder>.log`.
 """
 
+import contextlib
 import os
 import pathlib
 import queue
@@ -13,13 +14,14 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from experiments.runs import descriptions, records
 from experiments.runs.requests import Request
-from moda_jax.errors import Interrupted, Terminated, UserError
+from moda_jax.errors import CommandEnd, Interrupted, Terminated, UserError
 
 
 class Slot(NamedTuple):
@@ -73,8 +75,8 @@ def train_in_process(request: Request, slot: Slot) -> None:
     UserError: it ended in a failure; names the log.
     Interrupted: it was asked to stop and has saved its state.
   """
-  log = request.folder.with_name(f'{request.folder.name}.log')
-  run_process(['moda_jax.main', *request.flags()], log, slot, request.name)
+  command = ['moda_jax.main', *request.flags()]
+  run_process(command, request.log, slot, request.name)
 
 
 def run_process(
@@ -108,6 +110,55 @@ def run_process(
     raise UserError(f'{name} ended with status {status}; see {log}')
 
 
+class Failures:
+  """Why parts of the work failed, and whether all of it is to stop.
+
+  Attributes:
+    stop: set when the work was interrupted; nothing more may start then.
+  """
+
+  def __init__(self):
+    self.stop = threading.Event()
+    self._names: dict[str, list[str]] = {}  # by reason
+
+  @contextlib.contextmanager
+  def collect(self, name: str, log: pathlib.Path) -> Iterator[None]:
+    """Keeps what goes wrong within for `check`; says at once that it has.
+
+    Args:
+      name: of this part of the work.
+      log: where more about it may be read.
+    """
+    try:
+      yield
+    except Interrupted:
+      self.stop.set()
+    except Exception as error:  # anything: a thread's end would hide it
+      reason = str(error)
+      if not isinstance(error, CommandEnd | OSError):
+        traceback.print_exc()
+        reason = f'{type(error).__name__}: {error}'
+      self._names.setdefault(reason, []).append(name)
+      where = f'; see {log}' if os.path.exists(log) else ''
+      print(f'{name} failed{where}', file=sys.stderr, flush=True)
+
+  def check(self) -> None:
+    """Raises one error with every reason, once, if anything failed."""
+    if self._names:
+      raise UserError(self.describe())
+
+  def describe(self) -> str:
+    """Returns a paragraph for each reason."""
+    return '\n'.join(
+      f'{names[0]}{_and_others(names)} failed: {reason}'
+      for reason, names in self._names.items()
+    )
+
+
+def _and_others(names: Sequence[str]) -> str:
+  return f' and {len(names) - 1} more' if len(names) > 1 else ''
+
+
 def train_missing(
   requests: Sequence[Request],
   path: pathlib.Path,
@@ -117,8 +168,8 @@ def train_missing(
 ) -> None:
   """Trains what a file of results lacks, and appends a line for each run.
 
-  A run that fails leaves the others alone; all failures are reported together
-  in the end. On SIGINT or SIGTERM the runs under way save and end, and no
+  A run that fails leaves the others alone; why is reported in the end, each
+  reason once. On SIGINT or SIGTERM the runs under way save and end, and no
   others start.
 
   Args:
@@ -134,31 +185,29 @@ def train_missing(
     if not records.has_run(lines, request):
       missing.put(request)
   print(f'{missing.qsize()} of {len(requests)} runs to train', flush=True)
-  stop = threading.Event()
-  failures: list[str] = []
+  failures = Failures()
   workers = [
-    threading.Thread(
-      target=_work, args=(missing, path, slot, train, stop, failures)
-    )
+    threading.Thread(target=_work, args=(missing, path, slot, train, failures))
     for slot in slots[: missing.qsize()]
   ]
   for worker in workers:
     worker.start()
-  wait_for(workers, stop)
-  if failures:
-    raise UserError('\n'.join(failures))
+  wait_for(workers, failures)
 
 
-def wait_for(
-  workers: Sequence[threading.Thread], stop: threading.Event
-) -> None:
-  """Waits for the threads; a signal reaches the runs, which save and end."""
+def wait_for(workers: Sequence[threading.Thread], failures: Failures) -> None:
+  """Waits for the threads; a signal reaches the runs, which save and end.
+
+  Raises:
+    UserError: some of the work failed.
+    Interrupted: a signal came, or stopped one of the runs.
+  """
   error: type[Interrupted] = Interrupted
 
   def pass_on(number: int, _: object) -> None:
     nonlocal error
     error = Terminated if number == signal.SIGTERM else error
-    stop.set()
+    failures.stop.set()
     if number == signal.SIGTERM:  # SIGINT has reached the whole group
       for process in list(_running):
         process.terminate()
@@ -171,8 +220,10 @@ def wait_for(
   finally:
     for number, handler in before.items():
       signal.signal(number, handler)
-  if stop.is_set():
-    raise error('stopped; the same command goes on')
+  if failures.stop.is_set():
+    told = [failures.describe(), 'stopped; the same command goes on']
+    raise error('\n'.join(filter(None, told)))
+  failures.check()
 
 
 def _work(
@@ -180,34 +231,35 @@ def _work(
   path: pathlib.Path,
   slot: Slot,
   train: Train,
-  stop: threading.Event,
-  failures: list[str],
+  failures: Failures,
 ) -> None:
   """Trains one run after the other until none is left."""
   commit = descriptions.find_commit()
-  while not stop.is_set():
+  while not failures.stop.is_set():
     try:
       request = missing.get_nowait()
     except queue.Empty:
       return
-    print(f'{request.name}: {request.folder}', flush=True)
-    start = time.monotonic()
-    try:
-      train(request, slot)
-      seconds = round(time.monotonic() - start, 1)
-      lines = descriptions.describe_run(
-        request.folder, request.setting, seconds, commit
-      )
-    except Interrupted:
-      stop.set()
-      return
-    except UserError as error:
-      failures.append(str(error))
-      print(error, file=sys.stderr, flush=True)
-      continue
-    records.append_lines(path, lines)
-    print(
-      f'{request.name}: {100 * lines[0]["accuracy"]:.2f} % after '
-      f'{seconds:.0f} s',
-      flush=True,
-    )
+    with failures.collect(request.name, request.log):
+      _train_and_record(request, path, slot, train, commit)
+
+
+def _train_and_record(
+  request: Request,
+  path: pathlib.Path,
+  slot: Slot,
+  train: Train,
+  commit: str | None,
+) -> None:
+  print(f'{request.name}: {request.folder}', flush=True)
+  start = time.monotonic()
+  train(request, slot)
+  seconds = round(time.monotonic() - start, 1)
+  lines = descriptions.describe_run(
+    request.folder, request.setting, seconds, commit
+  )
+  records.append_lines(path, lines)
+  print(
+    f'{request.name}: {100 * lines[0]["accuracy"]:.2f} % after {seconds:.0f} s',
+    flush=True,
+  )
