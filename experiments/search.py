@@ -10,7 +10,7 @@ length from its choices, and trains once for every source, that source in the
 place of the target and the others being the sources. The best mean accuracy
 wins and lands in WORKDIR/values.json. The real target is not read. The same
 command goes on where it was interrupted. --trials=0 tries the config's own
-values, to compare two configs.
+values, to compare two configs, and writes WORKDIR/own_values.json.
 
 Trials are kept by Optuna: --storage=URL has workers on several machines share
 them, and `optuna-dashboard URL` (pip install optuna-dashboard) shows them. By
@@ -38,13 +38,13 @@ from moda_jax.files.atomic import write_whole
 def try_own_values(
   config: ml_collections.ConfigDict, folder: pathlib.Path
 ) -> dict[str, Any]:
-  """Runs one trial at the config's own values; writes and returns it."""
+  """Runs a trial at the config's own values, for `own_values.json`."""
   from experiments.selection.trial import run_trial
 
   accuracies = run_trial(config, {}, folder / 'own_values')
   mean = float(np.mean(list(accuracies.values())))
   trial = {'values': {}, 'accuracy': accuracies, 'mean_accuracy': mean}
-  return _write(config, {}, [trial], folder)
+  return _write(config, {}, [trial], folder / 'own_values.json')
 
 
 def search(
@@ -79,17 +79,22 @@ def search(
   name = name or f'{config.experiment}, {target}, {method}'
   opened = study.open_study(name, storage, config, varied, seed, prune)
   study.work(opened, config, varied, trials, folder)
-  done = study.completed(opened)
-  return _write(config, varied, done, folder)
+  done, running = study.completed(opened), study.count_running(opened)
+  if running:
+    print(
+      f'Trials still under way in other processes: {running}. The same command '
+      'again includes them.'
+    )
+  return _write(config, varied, done, folder / 'values.json')
 
 
 def _write(
   config: ml_collections.ConfigDict,
   varied: dict[str, tuple],
   done: list[dict[str, Any]],
-  folder: pathlib.Path,
+  path: pathlib.Path,
 ) -> dict[str, Any]:
-  """Writes `values.json`, whose `values` any config takes."""
+  """Writes a file whose `values` any config takes; returns the best trial."""
   if not done:
     raise UserError('No trial is finished: there is nothing to choose from.')
   from moda_jax.training.meaning import describe_meaning
@@ -107,10 +112,10 @@ def _write(
     **best,
     'trials': done,
   }
-  folder.mkdir(parents=True, exist_ok=True)
-  with write_whole(folder / 'values.json') as file:
+  path.parent.mkdir(parents=True, exist_ok=True)
+  with write_whole(path) as file:
     file.write(json.dumps(summary, indent=1) + '\n')
-  print(f'best of {len(done)}: {json.dumps(best)}\n{folder / "values.json"}')
+  print(f'best of {len(done)}: {json.dumps(best)}\n{path}')
   return best
 
 
