@@ -136,6 +136,33 @@ def test_a_folder_that_cannot_be_made_is_reported(tmp_path):
     train(tmp_path, runner.train_in_process, ['fm'], 1, ['mnist'])
 
 
+@pytest.mark.parametrize(
+  ('program', 'reason'),
+  [
+    (
+      "print('12:00:01 step 3', flush=True)\n"
+      "print('Not prepared.\\nSee there.', file=sys.stderr)\n"
+      'sys.exit(2)',
+      'Not prepared.\nSee there.',
+    ),
+    ("raise KeyError('x')", "status 1 after it wrote: KeyError: 'x'"),
+    (
+      "print('12:00:01 step 3', flush=True)\nos.kill(os.getpid(), 9)",
+      'status -9 after it wrote: 12:00:01 step 3',
+    ),
+    ('sys.exit(2)', 'status 2 after it wrote: nothing'),
+  ],
+)
+def test_a_process_that_fails_gives_its_reason(tmp_path, program, reason):
+  (tmp_path / 'failing.py').write_text(f'import os, sys\n{program}\n')
+  log = tmp_path / 'a.log'
+  log.write_text('an earlier message\n')
+  slot = runner.Slot((), {'PYTHONPATH': str(tmp_path)})
+  with pytest.raises(UserError) as caught:
+    runner.run_process(['failing'], log, slot, 'a')
+  assert str(caught.value) == reason
+
+
 def test_an_interrupted_run_stops_the_others_from_starting(tmp_path):
   trained = Trained(interrupted=['moda'])
   with pytest.raises(Interrupted, match='the same command goes on'):
@@ -169,6 +196,7 @@ def test_runs_at_other_values_have_rows_and_folders_of_their_own(tmp_path):
     ({'targets': ['mnistm', 'svhn']}, "--targets names 'svhn'; known"),
     ({'values': ['mu_x=1']}, "no value 'mu_x'"),
     ({'values': ['moe_rank=3']}, 'none of the methods reads it'),
+    ({'values': ['mu_d=-3']}, r'config\.objective\.mu_d = -3'),
   ],
 )
 def test_what_cannot_be_trained_is_refused(tmp_path, values, named):

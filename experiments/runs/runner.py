@@ -9,6 +9,7 @@ import contextlib
 import os
 import pathlib
 import queue
+import re
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from typing import NamedTuple
 from experiments.runs import descriptions, records
 from experiments.runs.requests import Request
 from moda_jax.errors import CommandEnd, Interrupted, Terminated, UserError
+from moda_jax.training import options
 
 
 class Slot(NamedTuple):
@@ -72,7 +74,7 @@ def train_in_process(request: Request, slot: Slot) -> None:
   """Trains or resumes a run by `python -m moda_jax.main`; waits for its end.
 
   Raises:
-    UserError: it ended in a failure; names the log.
+    UserError: it ended in a failure; says what the log ends with.
     Interrupted: it was asked to stop and has saved its state.
   """
   command = ['moda_jax.main', *request.flags()]
@@ -92,6 +94,7 @@ def run_process(
   """
   log.parent.mkdir(parents=True, exist_ok=True)
   with log.open('a') as file:
+    start = file.tell()
     process = subprocess.Popen(
       [sys.executable, '-m', *command],
       stdout=file,
@@ -107,7 +110,30 @@ def run_process(
   if status in (Interrupted.status, Terminated.status):
     raise Interrupted(f'{name} was stopped')
   if status:
-    raise UserError(f'{name} ended with status {status}; see {log}')
+    raise UserError(_find_reason(log, start, status))
+
+
+# How lines of a log begin, this package's and those of TensorFlow and XLA.
+_LOGGED = re.compile(r'(\d+[:-]\d\d[:-]\d\d|[IWEF]\d{4}) ')
+_MESSAGE_LINES = 5  # at most, of what a process says in the end
+
+
+def _find_reason(log: pathlib.Path, start: int, status: int) -> str:
+  """Returns what a process wrote at its end, after all that it logged.
+
+  Args:
+    log: what it wrote is in this file.
+    start: the place in bytes where that begins.
+    status: what it ended with.
+  """
+  text = log.read_bytes()[start:].decode(errors='replace')
+  lines = [line for line in text.splitlines() if line.strip()]
+  logged = [i for i, line in enumerate(lines) if _LOGGED.match(line)]
+  message = lines[logged[-1] + 1 :] if logged else lines
+  if status == UserError.status and message:
+    return '\n'.join(message[-_MESSAGE_LINES:])
+  last = lines[-1] if lines else 'nothing'
+  return f'status {status} after it wrote: {last}'
 
 
 class Failures:
@@ -173,7 +199,7 @@ def train_missing(
   others start.
 
   Args:
-    requests: in the order in which they are started.
+    requests: in the order in which they are started; all are checked first.
     path: the file of results.
     slots: what each of the runs at a time may use.
     train: trains one run to its end.
@@ -183,6 +209,7 @@ def train_missing(
   missing: queue.SimpleQueue[Request] = queue.SimpleQueue()
   for request in requests:
     if not records.has_run(lines, request):
+      options.check(request.config())
       missing.put(request)
   print(f'{missing.qsize()} of {len(requests)} runs to train', flush=True)
   failures = Failures()
