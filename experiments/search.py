@@ -57,6 +57,7 @@ def search(
   storage: str = '',
   name: str = '',
   prune: bool = False,
+  jobs: int = 1,
 ) -> dict[str, Any]:
   """Works at a search until its trials are done; writes and returns the best.
 
@@ -69,6 +70,7 @@ def search(
     storage: the URL of Optuna's storage; by default a file in `folder`.
     name: of the study; by default experiment, target and method.
     prune: whether trials below the median of the others are given up.
+    jobs: how many workers; several are processes with this one's flags.
   """
   from experiments.selection import ranges, study
 
@@ -78,6 +80,8 @@ def search(
   target, method = config.data.target, config.objective.method
   name = name or f'{config.experiment}, {target}, {method}'
   opened = study.open_study(name, storage, config, varied, seed, prune)
+  if jobs > 1:
+    search_in_processes(jobs, folder)
   study.work(opened, config, varied, trials, folder)
   done, running = study.completed(opened), study.count_running(opened)
   if running:
@@ -126,9 +130,8 @@ def search_in_processes(jobs: int, folder: pathlib.Path) -> None:
   failures = runner.Failures()
 
   def work(number: int, slot: runner.Slot) -> None:
-    own = [a for a in sys.argv[1:] if not a.startswith(('--jobs', '-jobs'))]
     name, log = f'worker {number}', folder / f'worker_{number}.log'
-    command = ['experiments.search', *own, '--jobs=1']
+    command = ['experiments.search', *sys.argv[1:], '--jobs=1']  # the last wins
     with failures.collect(name, log):
       runner.run_process(command, log, slot, name)
 
@@ -150,9 +153,6 @@ def main() -> None:
     return
   from experiments.runs.runner import find_slots
 
-  jobs = min(len(find_slots(_JOBS.value)), _TRIALS.value)
-  if jobs > 1:
-    search_in_processes(jobs, folder)
   search(
     config,
     _TRIALS.value,
@@ -162,6 +162,7 @@ def main() -> None:
     storage=_STORAGE.value,
     name=_STUDY.value,
     prune=_PRUNE.value,
+    jobs=min(len(find_slots(_JOBS.value)), _TRIALS.value),
   )
 
 

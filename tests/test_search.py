@@ -12,6 +12,7 @@ import tiny
 import moda_jax
 from configs import digits, mini, office31
 from experiments import search
+from experiments.runs import runner
 from experiments.selection import ranges, study
 from moda_jax.errors import Interrupted, NonFiniteError, UserError
 from moda_jax.training import loop as train
@@ -333,6 +334,25 @@ def test_workers_draw_different_values(tmp_path):
   trials = [worker.ask() for worker in workers * 2]
   values = {t.suggest_float('mu_d', 1e-4, 3e-2, log=True) for t in trials}
   assert len(values) == 4
+
+
+@pytest.mark.parametrize('bad', [{'vary': ['mu_x']}, {'storage': 'nowhere'}])
+def test_mistakes_are_found_before_workers_start(monkeypatch, tmp_path, bad):
+  monkeypatch.setattr(search, 'search_in_processes', pytest.fail)
+  with pytest.raises(UserError, match=f'--{next(iter(bad))}'):
+    search.search(mini.get_config('mnistm'), 2, tmp_path, jobs=2, **bad)
+
+
+@pytest.mark.parametrize('jobs', [['--jobs=2'], ['--jobs', '2']])
+def test_each_worker_has_the_flags_and_a_single_job(
+  monkeypatch, tmp_path, jobs
+):
+  started = []
+  monkeypatch.setattr(runner, 'run_process', lambda c, *_: started.append(c))
+  monkeypatch.setattr('sys.argv', ['search', *jobs, '--trials=3'])
+  search.search_in_processes(2, tmp_path)
+  wanted = ['experiments.search', *jobs, '--trials=3', '--jobs=1']
+  assert started == [wanted] * 2
 
 
 def test_a_worker_that_cannot_write_its_log_is_reported(tmp_path):
