@@ -103,6 +103,32 @@ def test_ours_and_the_paper_s_are_side_by_side():
   assert len(draw_table(table).axes) == 2
 
 
+def read_times(*runs):
+  """Returns the header and cells of times of runs, each of another method."""
+  lines = []
+  for method, (values, times) in zip(METHODS, runs, strict=False):
+    setting = find_setting('reviews', 'paper')
+    line = make_line(setting, 'books', method, 0, 0.8, values)
+    lines.append({**line, **times})
+  text = method_table.format_markdown(method_table.make_table(setting, lines))
+  cells = [row.split(' | ') for row in text.split('Target')[1].splitlines()]
+  return [row[4] for row in cells if len(row) > 4]
+
+
+def test_the_time_is_that_of_a_seed_and_the_header_says_of_what():
+  training = {'train_seconds': 60.0, 'seconds': 900.0}
+  process = {'train_seconds': None, 'seconds': 600.0}
+  assert read_times(('', training), (',seeds=5', training)) == [
+    *('minutes of training', '1.0', '0.2')
+  ]
+  assert read_times(('', process)) == ['minutes of the process', '10.0']
+  assert read_times(('', training), ('', process)) == [
+    *(r'minutes of training, or \* of the process', '1.0', r'10.0 \*')
+  ]
+  unknown = {'train_seconds': None, 'seconds': None}
+  assert read_times(('', unknown)) == ['minutes of training', '']
+
+
 @pytest.mark.parametrize(
   ('value', 'is_compared'),
   [
