@@ -126,8 +126,9 @@ def _write(
 def search_in_processes(jobs: int, folder: pathlib.Path) -> None:
   """Starts workers with the flags of this process, and waits for their end."""
   from experiments.runs import runner
+  from experiments.runs.failures import Failures
 
-  failures = runner.Failures()
+  failures = Failures()
 
   def work(number: int, slot: runner.Slot) -> None:
     name, log = f'worker {number}', folder / f'worker_{number}.log'

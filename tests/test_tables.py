@@ -163,6 +163,44 @@ def test_a_process_that_fails_gives_its_reason(tmp_path, program, reason):
   assert str(caught.value) == reason
 
 
+def test_runs_that_share_a_gpu_share_its_memory(monkeypatch):
+  monkeypatch.delenv('JAX_PLATFORMS', raising=False)
+  monkeypatch.setenv('CUDA_VISIBLE_DEVICES', '2,5')
+  name = 'XLA_PYTHON_CLIENT_MEM_FRACTION'
+  alone = [slot.environment for slot in runner.find_slots(2)]
+  assert alone == [{'CUDA_VISIBLE_DEVICES': gpu} for gpu in '25']
+  shared = [slot.environment for slot in runner.find_slots(3)]
+  assert shared == [
+    {'CUDA_VISIBLE_DEVICES': gpu, name: '0.450'} for gpu in '252'
+  ]
+  monkeypatch.setenv('XLA_CLIENT_MEM_FRACTION', '0.3')
+  assert all(name not in slot.environment for slot in runner.find_slots(3))
+
+
+@pytest.mark.parametrize(
+  ('file', 'platforms', 'is_tpu'),
+  [
+    ('accel0', '', True),
+    ('vfio/0', 'tpu,cpu', True),
+    ('accel0', 'cpu', False),
+    ('accel/accel0', '', False),
+    ('vfio/vfio', '', False),
+  ],
+)
+def test_a_tpu_serves_one_run_at_a_time(
+  tmp_path, monkeypatch, file, platforms, is_tpu
+):
+  (tmp_path / file).parent.mkdir(exist_ok=True)
+  (tmp_path / file).touch()
+  monkeypatch.setattr(runner, '_DEVICES', tmp_path)
+  monkeypatch.setenv('JAX_PLATFORMS', platforms)
+  monkeypatch.setenv('CUDA_VISIBLE_DEVICES', '')
+  assert (runner.find_slots() == [runner.Slot()]) == is_tpu
+  if is_tpu:
+    with pytest.raises(UserError, match='--jobs=2: the chips of a TPU'):
+      runner.find_slots(2)
+
+
 def test_an_interrupted_run_stops_the_others_from_starting(tmp_path):
   trained = Trained(interrupted=['moda'])
   with pytest.raises(Interrupted, match='the same command goes on'):

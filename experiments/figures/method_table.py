@@ -10,6 +10,7 @@ import numpy as np
 
 from experiments.figures import style
 from experiments.figures.published import published
+from experiments.figures.times import format_minutes
 from experiments.runs.records import Line, find_values
 from experiments.runs.scales import Setting
 from moda_jax.files.atomic import write_whole
@@ -187,7 +188,7 @@ def _mean_cell(table: Table, row: Row) -> str:
 
 
 def _format_target(table: Table, target: str) -> str:
-  timed, minutes = _format_minutes([row.runs.get(target) for row in table.rows])
+  timed, minutes = format_minutes([row.runs.get(target) for row in table.rows])
   lines = [
     f'Target {target}:\n',
     _cells(['method', 'accuracy (%)', 'paper (%)', 'seeds', timed, '']),
@@ -208,40 +209,6 @@ def _format_target(table: Table, target: str) -> str:
     ]
     lines.append(_cells(cells))
   return '\n'.join(lines) + '\n'
-
-
-_TRAINING, _PROCESS = 'minutes of training', 'minutes of the process'
-
-
-def _format_minutes(
-  rows: Sequence[Sequence[Line] | None],
-) -> tuple[str, list[str]]:
-  """Returns what a column of times is of, and the median time in each row.
-
-  That is the time of the steps, where it is known for all the runs of a row,
-  or else of whole processes, which also start and evaluate.
-  """
-  kinds = {_TRAINING: 'train_seconds', _PROCESS: 'seconds'}
-  found: list[tuple[str, str]] = []
-  for runs in rows:
-    known = [
-      (kind, _median_minutes(runs, key))
-      for kind, key in kinds.items()
-      if runs and all(run[key] is not None for run in runs)
-    ]
-    found.append((known or [('', '')])[0])
-  used = [kind for kind in kinds if kind in dict(found)]
-  if len(used) < 2:
-    return (used or [_TRAINING])[0], [time for _, time in found]
-  times = [time + ' \\*' * (kind == _PROCESS) for kind, time in found]
-  return f'{_TRAINING}, or \\* of the process', times
-
-
-def _median_minutes(runs: Sequence[Line], key: str) -> str:
-  """Returns the median time of a seed; some were trained side by side."""
-  seconds = [run[key] / run['config'].get('run.seeds', 1) for run in runs]
-  minutes = float(np.median(seconds)) / 60
-  return f'{minutes:.1f}' if minutes >= 1 else f'{minutes:.2g}'
 
 
 def _cells(cells: Iterable[str]) -> str:

@@ -1,11 +1,10 @@
 """Trains requested runs, several at a time, each in a process of its own.
 
-Each process has one device, or else one CPU core: the number of cores changes
-the order of sums and so the bits of a result. What a run writes to its terminal
-is in `<run folder>.log`.
+Each process has one GPU, a whole TPU, or else one CPU core: the number of cores
+changes the order of sums and so the bits of a result. What a run writes to its
+terminal is in `<run folder>.log`.
 """
 
-import contextlib
 import os
 import pathlib
 import queue
@@ -15,14 +14,14 @@ import subprocess
 import sys
 import threading
 import time
-import traceback
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from experiments.runs import descriptions, records
+from experiments.runs.failures import Failures
 from experiments.runs.requests import Request
-from moda_jax.errors import CommandEnd, Interrupted, Terminated, UserError
+from moda_jax.errors import Interrupted, Terminated, UserError
 from moda_jax.training import options
 
 
@@ -41,18 +40,44 @@ class Slot(NamedTuple):
 def find_slots(jobs: int = 0) -> list[Slot]:
   """Returns a slot for each GPU, or else for each CPU core.
 
+  The chips of a TPU serve one process at a time: there is one slot for them.
+
   Args:
-    jobs: how many at most; 0 takes all. More jobs than devices share them.
+    jobs: how many slots; 0 takes all. More jobs than GPUs or cores share them.
   """
   gpus = _find_gpus()
   if gpus:
-    slots = [Slot((), {'CUDA_VISIBLE_DEVICES': gpu}) for gpu in gpus]
-  elif hasattr(os, 'sched_getaffinity'):
+    return _share_gpus(gpus, jobs or len(gpus))
+  if _has_tpu():
+    if jobs > 1:
+      raise UserError(
+        f'--jobs={jobs}: the chips of a TPU serve one process at a time. '
+        'JAX_PLATFORMS=cpu leaves them out.'
+      )
+    return [Slot()]
+  if hasattr(os, 'sched_getaffinity'):
     slots = [Slot((core,)) for core in sorted(os.sched_getaffinity(0))]
   else:
     slots = [Slot()] * (os.cpu_count() or 1)
   jobs = jobs or len(slots)
   return [slots[i % len(slots)] for i in range(jobs)]
+
+
+# JAX's names of the share of a GPU's memory that a process takes, now and once.
+_MEMORY = ('XLA_CLIENT_MEM_FRACTION', 'XLA_PYTHON_CLIENT_MEM_FRACTION')
+_SHARED = 0.9  # of the memory; each process needs some beside
+
+
+def _share_gpus(gpus: Sequence[str], jobs: int) -> list[Slot]:
+  """Returns slots whose processes find room beside those on the same GPU."""
+  memory = {}
+  each = -(-jobs // len(gpus))
+  if each > 1 and not any(os.environ.get(name) for name in _MEMORY):
+    memory = {_MEMORY[1]: f'{_SHARED / each:.3f}'}
+  return [
+    Slot((), {'CUDA_VISIBLE_DEVICES': gpus[i % len(gpus)], **memory})
+    for i in range(jobs)
+  ]
 
 
 def _find_gpus() -> list[str]:
@@ -64,6 +89,17 @@ def _find_gpus() -> list[str]:
     return [name for name in chosen.split(',') if name]
   found = pathlib.Path('/proc/driver/nvidia/gpus').glob('*')
   return [str(i) for i, _ in enumerate(found)]
+
+
+_DEVICES = pathlib.Path('/dev')
+
+
+def _has_tpu() -> bool:
+  """Says whether JAX will look for a TPU, and this machine has its chips."""
+  platform = os.environ.get('JAX_PLATFORMS', '').partition(',')[0]
+  # Numbered: a directory /dev/accel and /dev/vfio/vfio are of other hardware.
+  found = [*_DEVICES.glob('accel[0-9]*'), *_DEVICES.glob('vfio/[0-9]*')]
+  return platform in ('', 'tpu') and bool(found)
 
 
 Train = Callable[[Request, Slot], None]
@@ -134,55 +170,6 @@ def _find_reason(log: pathlib.Path, start: int, status: int) -> str:
     return '\n'.join(message[-_MESSAGE_LINES:])
   last = lines[-1] if lines else 'nothing'
   return f'status {status} after it wrote: {last}'
-
-
-class Failures:
-  """Why parts of the work failed, and whether all of it is to stop.
-
-  Attributes:
-    stop: set when the work was interrupted; nothing more may start then.
-  """
-
-  def __init__(self):
-    self.stop = threading.Event()
-    self._names: dict[str, list[str]] = {}  # by reason
-
-  @contextlib.contextmanager
-  def collect(self, name: str, log: pathlib.Path) -> Iterator[None]:
-    """Keeps what goes wrong within for `check`; says at once that it has.
-
-    Args:
-      name: of this part of the work.
-      log: where more about it may be read.
-    """
-    try:
-      yield
-    except Interrupted:
-      self.stop.set()
-    except Exception as error:  # anything: a thread's end would hide it
-      reason = str(error)
-      if not isinstance(error, CommandEnd | OSError):
-        traceback.print_exc()
-        reason = f'{type(error).__name__}: {error}'
-      self._names.setdefault(reason, []).append(name)
-      where = f'; see {log}' if os.path.exists(log) else ''
-      print(f'{name} failed{where}', file=sys.stderr, flush=True)
-
-  def check(self) -> None:
-    """Raises one error with every reason, once, if anything failed."""
-    if self._names:
-      raise UserError(self.describe())
-
-  def describe(self) -> str:
-    """Returns a paragraph for each reason."""
-    return '\n'.join(
-      f'{names[0]}{_and_others(names)} failed: {reason}'
-      for reason, names in self._names.items()
-    )
-
-
-def _and_others(names: Sequence[str]) -> str:
-  return f' and {len(names) - 1} more' if len(names) > 1 else ''
 
 
 def train_missing(
