@@ -216,14 +216,14 @@ def test_runs_at_other_values_have_rows_and_folders_of_their_own(tmp_path):
     trained,
     methods=['moda_fm'],
     seeds=1,
-    values=['epochs=2', 'mu_c=0.5'],
+    values=['steps=3', 'mu_c=0.5'],
   )
   assert len({request.folder for request in trained.requests}) == 4
   text = method_table.format_markdown(
     method_table.make_table(TINY, records.read_lines(path))
   )
   assert '| `moda_fm` | 50.0 | 50.0 | 50.0 |' in text
-  assert '| `moda_fm` (mu_c=0.5, epochs=2) | 50.0 | 50.0 | 50.0 |' in text
+  assert '| `moda_fm` (mu_c=0.5, steps=3) | 50.0 | 50.0 | 50.0 |' in text
 
 
 @pytest.mark.parametrize(
