@@ -10,7 +10,7 @@ length from its choices, and trains once for every source, that source in the
 place of the target and the others being the sources. The best mean accuracy
 wins and lands in WORKDIR/values.json. The real target is not read. The same
 command goes on where it was interrupted. --trials=0 tries the config's own
-values, to compare two configs.
+values, to compare two configs, and writes WORKDIR/own_values.json.
 
 Trials are kept by Optuna: --storage=URL has workers on several machines share
 them, and `optuna-dashboard URL` (pip install optuna-dashboard) shows them. By
@@ -31,20 +31,20 @@ from absl import flags
 from ml_collections import config_flags
 
 from moda_jax import cli
-from moda_jax.errors import Interrupted, UserError
+from moda_jax.errors import UserError
 from moda_jax.files.atomic import write_whole
 
 
 def try_own_values(
   config: ml_collections.ConfigDict, folder: pathlib.Path
 ) -> dict[str, Any]:
-  """Runs one trial at the config's own values; writes and returns it."""
+  """Runs a trial at the config's own values, for `own_values.json`."""
   from experiments.selection.trial import run_trial
 
   accuracies = run_trial(config, {}, folder / 'own_values')
   mean = float(np.mean(list(accuracies.values())))
   trial = {'values': {}, 'accuracy': accuracies, 'mean_accuracy': mean}
-  return _write(config, {}, [trial], folder)
+  return _write(config, {}, [trial], folder / 'own_values.json')
 
 
 def search(
@@ -57,6 +57,7 @@ def search(
   storage: str = '',
   name: str = '',
   prune: bool = False,
+  jobs: int = 1,
 ) -> dict[str, Any]:
   """Works at a search until its trials are done; writes and returns the best.
 
@@ -69,6 +70,7 @@ def search(
     storage: the URL of Optuna's storage; by default a file in `folder`.
     name: of the study; by default experiment, target and method.
     prune: whether trials below the median of the others are given up.
+    jobs: how many workers; several are processes with this one's flags.
   """
   from experiments.selection import ranges, study
 
@@ -78,18 +80,25 @@ def search(
   target, method = config.data.target, config.objective.method
   name = name or f'{config.experiment}, {target}, {method}'
   opened = study.open_study(name, storage, config, varied, seed, prune)
+  if jobs > 1:
+    search_in_processes(jobs, folder)
   study.work(opened, config, varied, trials, folder)
-  done = study.completed(opened)
-  return _write(config, varied, done, folder)
+  done, running = study.completed(opened), study.count_running(opened)
+  if running:
+    print(
+      f'Trials still under way in other processes: {running}. The same command '
+      'again includes them.'
+    )
+  return _write(config, varied, done, folder / 'values.json')
 
 
 def _write(
   config: ml_collections.ConfigDict,
   varied: dict[str, tuple],
   done: list[dict[str, Any]],
-  folder: pathlib.Path,
+  path: pathlib.Path,
 ) -> dict[str, Any]:
-  """Writes `values.json`, whose `values` any config takes."""
+  """Writes a file whose `values` any config takes; returns the best trial."""
   if not done:
     raise UserError('No trial is finished: there is nothing to choose from.')
   from moda_jax.training.meaning import describe_meaning
@@ -107,30 +116,25 @@ def _write(
     **best,
     'trials': done,
   }
-  folder.mkdir(parents=True, exist_ok=True)
-  with write_whole(folder / 'values.json') as file:
+  path.parent.mkdir(parents=True, exist_ok=True)
+  with write_whole(path) as file:
     file.write(json.dumps(summary, indent=1) + '\n')
-  print(f'best of {len(done)}: {json.dumps(best)}\n{folder / "values.json"}')
+  print(f'best of {len(done)}: {json.dumps(best)}\n{path}')
   return best
 
 
 def search_in_processes(jobs: int, folder: pathlib.Path) -> None:
   """Starts workers with the flags of this process, and waits for their end."""
   from experiments.runs import runner
+  from experiments.runs.failures import Failures
 
-  stop = threading.Event()
-  failures: list[str] = []
+  failures = Failures()
 
   def work(number: int, slot: runner.Slot) -> None:
-    own = [a for a in sys.argv[1:] if not a.startswith(('--jobs', '-jobs'))]
-    log = folder / f'worker_{number}.log'
-    command = ['experiments.search', *own, '--jobs=1']
-    try:
-      runner.run_process(command, log, slot, f'worker {number}')
-    except Interrupted:
-      stop.set()
-    except UserError as error:
-      failures.append(str(error))
+    name, log = f'worker {number}', folder / f'worker_{number}.log'
+    command = ['experiments.search', *sys.argv[1:], '--jobs=1']  # the last wins
+    with failures.collect(name, log):
+      runner.run_process(command, log, slot, name)
 
   print(f'{jobs} workers; see {folder}/worker_*.log', flush=True)
   workers = [
@@ -139,9 +143,7 @@ def search_in_processes(jobs: int, folder: pathlib.Path) -> None:
   ]
   for worker in workers:
     worker.start()
-  runner.wait_for(workers, stop)
-  if failures:
-    raise UserError('\n'.join(failures))
+  runner.wait_for(workers, failures)
 
 
 def main() -> None:
@@ -152,9 +154,6 @@ def main() -> None:
     return
   from experiments.runs.runner import find_slots
 
-  jobs = min(len(find_slots(_JOBS.value)), _TRIALS.value)
-  if jobs > 1:
-    search_in_processes(jobs, folder)
   search(
     config,
     _TRIALS.value,
@@ -164,6 +163,7 @@ def main() -> None:
     storage=_STORAGE.value,
     name=_STUDY.value,
     prune=_PRUNE.value,
+    jobs=min(len(find_slots(_JOBS.value)), _TRIALS.value),
   )
 
 

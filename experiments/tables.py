@@ -10,9 +10,9 @@ Trains what RESULTS/<experiment>_<scale>.jsonl lacks, several runs at a time,
 one on each CPU core or device, and appends a line for each: its target, method,
 seed, config, commit, accuracy at the last step as a fraction, times and curve.
 Renders all lines as .md, .tex, .csv, .png and .pdf, with the paper's figures
-beside. The same command goes on where it was interrupted. Runs at values other
-than the scale's get rows of their own, which name these values. Those that make
-it another method, such as target_term=fixmatch+mcc, have no figure beside.
+beside. The same command goes on where it was interrupted. Runs at values or of
+a length other than the scale's get rows of their own, which name these values
+and have no figure beside.
 """
 
 import glob

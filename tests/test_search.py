@@ -12,6 +12,7 @@ import tiny
 import moda_jax
 from configs import digits, mini, office31
 from experiments import search
+from experiments.runs import runner
 from experiments.selection import ranges, study
 from moda_jax.errors import Interrupted, NonFiniteError, UserError
 from moda_jax.training import loop as train
@@ -132,9 +133,34 @@ def test_values_that_the_method_does_not_read_are_not_drawn():
 
 def test_with_two_sources_mu_s_is_kept(capsys):
   config = office31.get_config('webcam')
-  config.search.mu_s = (1e-3, 1.0)
   assert set(ranges.find_ranges(config)) == {'mu_d', 'mu_c', 'epochs'}
-  assert 'mu_s cannot be chosen and stays at 0.01' in capsys.readouterr().out
+  assert 'always 1: mu_s = 0.01 cannot be' in capsys.readouterr().out
+  with pytest.raises(UserError, match=r'--vary names mu_s\. With two sources'):
+    ranges.find_ranges(config, ['mu_c', 'mu_s'])
+  ranges.find_ranges(office31.get_config('webcam,method=fm'))
+  assert not capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+  ('name', 'limits', 'method'),
+  [
+    ('mu_s', (1e-3, 1.0), 'moda'),
+    ('beta_rate', (0.1, 1.0), 'moda_fm'),
+    ('alpha_hold', (10, 100), 'moda_fm'),
+    ('alpha_floor', (0.1, 0.9), 'moda_fm_floored'),
+    ('darn_gamma', (0.1, 1.0), 'moda_fm_darn'),
+  ],
+)
+def test_with_two_sources_what_weighs_them_is_not_drawn(
+  capsys, name, limits, method
+):
+  config = office31.get_config(f'webcam,method={method}')
+  config.search = {name: limits, 'mu_d': (0.1, 1.0)}
+  assert set(ranges.find_ranges(config)) == {'mu_d'}
+  assert f'{name} = ' in capsys.readouterr().out
+  config.data.datasets.synth = 'more'
+  config.data.sources = (*config.data.sources, 'synth')
+  assert set(ranges.find_ranges(config)) == {'mu_d', name}
 
 
 def test_a_single_source_cannot_be_left_out(trained, tmp_path):
@@ -150,8 +176,17 @@ def test_own_values_are_tried_without_drawing(trained, tmp_path):
   search.try_own_values(config, tmp_path)
   assert len(trained.configs) == 3
   assert {one.objective.mu_s for one in trained.configs} == {1.9}
-  assert read(tmp_path)['values'] == {}
-  assert len(read(tmp_path)['trials']) == 1
+  found = json.loads((tmp_path / 'own_values.json').read_text())
+  assert found['values'] == {}
+  assert len(found['trials']) == 1
+
+
+def test_own_values_leave_the_chosen_ones_alone(trained, tmp_path):
+  config = mini.get_config('mnistm')
+  search.search(config, 1, tmp_path)
+  chosen = read(tmp_path)
+  search.try_own_values(config, tmp_path)
+  assert read(tmp_path) == chosen
 
 
 def test_a_search_goes_on_with_what_is_missing(trained, tmp_path):
@@ -206,6 +241,20 @@ def test_what_a_dead_worker_was_at_is_done_again(trained, tmp_path):
   assert folders == ['draw_0'] * 3 + ['draw_3'] * 3
   states = [trial.state.name for trial in opened.trials]
   assert states == ['FAIL', 'RUNNING', 'RUNNING', 'COMPLETE', 'COMPLETE']
+
+
+@pytest.mark.filterwarnings('ignore:Heartbeat of storage')
+def test_trials_under_way_elsewhere_are_counted(trained, tmp_path, capsys):
+  config = mini.get_config('mnistm')
+  other = open_study(config, tmp_path, 'mini digits, mnistm, moda_fm')[0].ask()
+  other.set_user_attr('worker', ['another machine', 1])
+  search.search(config, 3, tmp_path)
+  assert 'under way in other processes: 1. The same' in capsys.readouterr().out
+  assert len(read(tmp_path)['trials']) == 2
+  other.study.tell(other, 0.99)
+  best = search.search(config, 3, tmp_path)
+  assert 'under way' not in capsys.readouterr().out
+  assert best['mean_accuracy'] == 0.99
 
 
 def test_a_study_of_another_config_is_refused(trained, tmp_path):
@@ -285,3 +334,28 @@ def test_workers_draw_different_values(tmp_path):
   trials = [worker.ask() for worker in workers * 2]
   values = {t.suggest_float('mu_d', 1e-4, 3e-2, log=True) for t in trials}
   assert len(values) == 4
+
+
+@pytest.mark.parametrize('bad', [{'vary': ['mu_x']}, {'storage': 'nowhere'}])
+def test_mistakes_are_found_before_workers_start(monkeypatch, tmp_path, bad):
+  monkeypatch.setattr(search, 'search_in_processes', pytest.fail)
+  with pytest.raises(UserError, match=f'--{next(iter(bad))}'):
+    search.search(mini.get_config('mnistm'), 2, tmp_path, jobs=2, **bad)
+
+
+@pytest.mark.parametrize('jobs', [['--jobs=2'], ['--jobs', '2']])
+def test_each_worker_has_the_flags_and_a_single_job(
+  monkeypatch, tmp_path, jobs
+):
+  started = []
+  monkeypatch.setattr(runner, 'run_process', lambda c, *_: started.append(c))
+  monkeypatch.setattr('sys.argv', ['search', *jobs, '--trials=3'])
+  search.search_in_processes(2, tmp_path)
+  wanted = ['experiments.search', *jobs, '--trials=3', '--jobs=1']
+  assert started == [wanted] * 2
+
+
+def test_a_worker_that_cannot_write_its_log_is_reported(tmp_path):
+  (tmp_path / 'file').write_text('not a folder')
+  with pytest.raises(UserError, match=r'worker 0 failed: .*Not a directory'):
+    search.search_in_processes(1, tmp_path / 'file' / 'search')

@@ -107,6 +107,100 @@ def test_a_failure_is_reported_and_leaves_the_others_alone(tmp_path):
   assert len(records.read_lines(path)) == 2
 
 
+@pytest.mark.parametrize(
+  ('error', 'reason'),
+  [
+    (PermissionError(13, 'Permission denied', '/runs'), "denied: '/runs'"),
+    (KeyError('step'), "KeyError: 'step'"),
+  ],
+)
+def test_whatever_goes_wrong_in_a_run_is_reported(tmp_path, error, reason):
+  trained = Trained()
+
+  def train_or_fail(request, slot):
+    trained(request, slot)
+    if request.target == 'mnist':
+      raise error
+
+  message = f'mnist fm seed 0 and 1 more failed: .*{reason}'
+  with pytest.raises(UserError, match=message):
+    train(tmp_path, train_or_fail, seeds=1)
+  path = tmp_path / 'results' / 'digits_tiny.jsonl'
+  found = {line['target'] for line in records.read_lines(path)}
+  assert found == {'mnistm'}
+
+
+def test_a_folder_that_cannot_be_made_is_reported(tmp_path):
+  (tmp_path / 'runs').write_text('not a folder')
+  with pytest.raises(UserError, match=r'mnist fm seed 0 failed: .*Not a dir'):
+    train(tmp_path, runner.train_in_process, ['fm'], 1, ['mnist'])
+
+
+@pytest.mark.parametrize(
+  ('program', 'reason'),
+  [
+    (
+      "print('12:00:01 step 3', flush=True)\n"
+      "print('Not prepared.\\nSee there.', file=sys.stderr)\n"
+      'sys.exit(2)',
+      'Not prepared.\nSee there.',
+    ),
+    ("raise KeyError('x')", "status 1 after it wrote: KeyError: 'x'"),
+    (
+      "print('12:00:01 step 3', flush=True)\nos.kill(os.getpid(), 9)",
+      'status -9 after it wrote: 12:00:01 step 3',
+    ),
+    ('sys.exit(2)', 'status 2 after it wrote: nothing'),
+  ],
+)
+def test_a_process_that_fails_gives_its_reason(tmp_path, program, reason):
+  (tmp_path / 'failing.py').write_text(f'import os, sys\n{program}\n')
+  log = tmp_path / 'a.log'
+  log.write_text('an earlier message\n')
+  slot = runner.Slot((), {'PYTHONPATH': str(tmp_path)})
+  with pytest.raises(UserError) as caught:
+    runner.run_process(['failing'], log, slot, 'a')
+  assert str(caught.value) == reason
+
+
+def test_runs_that_share_a_gpu_share_its_memory(monkeypatch):
+  monkeypatch.delenv('JAX_PLATFORMS', raising=False)
+  monkeypatch.setenv('CUDA_VISIBLE_DEVICES', '2,5')
+  name = 'XLA_PYTHON_CLIENT_MEM_FRACTION'
+  alone = [slot.environment for slot in runner.find_slots(2)]
+  assert alone == [{'CUDA_VISIBLE_DEVICES': gpu} for gpu in '25']
+  shared = [slot.environment for slot in runner.find_slots(3)]
+  assert shared == [
+    {'CUDA_VISIBLE_DEVICES': gpu, name: '0.450'} for gpu in '252'
+  ]
+  monkeypatch.setenv('XLA_CLIENT_MEM_FRACTION', '0.3')
+  assert all(name not in slot.environment for slot in runner.find_slots(3))
+
+
+@pytest.mark.parametrize(
+  ('file', 'platforms', 'is_tpu'),
+  [
+    ('accel0', '', True),
+    ('vfio/0', 'tpu,cpu', True),
+    ('accel0', 'cpu', False),
+    ('accel/accel0', '', False),
+    ('vfio/vfio', '', False),
+  ],
+)
+def test_a_tpu_serves_one_run_at_a_time(
+  tmp_path, monkeypatch, file, platforms, is_tpu
+):
+  (tmp_path / file).parent.mkdir(exist_ok=True)
+  (tmp_path / file).touch()
+  monkeypatch.setattr(runner, '_DEVICES', tmp_path)
+  monkeypatch.setenv('JAX_PLATFORMS', platforms)
+  monkeypatch.setenv('CUDA_VISIBLE_DEVICES', '')
+  assert (runner.find_slots() == [runner.Slot()]) == is_tpu
+  if is_tpu:
+    with pytest.raises(UserError, match='--jobs=2: the chips of a TPU'):
+      runner.find_slots(2)
+
+
 def test_an_interrupted_run_stops_the_others_from_starting(tmp_path):
   trained = Trained(interrupted=['moda'])
   with pytest.raises(Interrupted, match='the same command goes on'):
@@ -122,14 +216,14 @@ def test_runs_at_other_values_have_rows_and_folders_of_their_own(tmp_path):
     trained,
     methods=['moda_fm'],
     seeds=1,
-    values=['epochs=2', 'mu_c=0.5'],
+    values=['steps=3', 'mu_c=0.5'],
   )
   assert len({request.folder for request in trained.requests}) == 4
   text = method_table.format_markdown(
     method_table.make_table(TINY, records.read_lines(path))
   )
   assert '| `moda_fm` | 50.0 | 50.0 | 50.0 |' in text
-  assert '| `moda_fm` (mu_c=0.5, epochs=2) | 50.0 | 50.0 | 50.0 |' in text
+  assert '| `moda_fm` (mu_c=0.5, steps=3) | 50.0 | 50.0 | 50.0 |' in text
 
 
 @pytest.mark.parametrize(
@@ -140,6 +234,7 @@ def test_runs_at_other_values_have_rows_and_folders_of_their_own(tmp_path):
     ({'targets': ['mnistm', 'svhn']}, "--targets names 'svhn'; known"),
     ({'values': ['mu_x=1']}, "no value 'mu_x'"),
     ({'values': ['moe_rank=3']}, 'none of the methods reads it'),
+    ({'values': ['mu_d=-3']}, r'config\.objective\.mu_d = -3'),
   ],
 )
 def test_what_cannot_be_trained_is_refused(tmp_path, values, named):
@@ -161,7 +256,7 @@ def test_parts_are_set_before_the_values_that_only_they_read(tmp_path):
 
 
 def test_an_unknown_scale_is_refused():
-  with pytest.raises(UserError, match='digits has the scales paper, small, ti'):
+  with pytest.raises(UserError, match='digits has the scales paper, regen'):
     find_setting('digits', 'features')
 
 

@@ -1,21 +1,20 @@
 """Accuracies of methods by target, beside the paper's, in several formats."""
 
+import collections
 import json
 import pathlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from experiments.figures import style
 from experiments.figures.published import published
+from experiments.figures.times import format_minutes
 from experiments.runs.records import Line, find_values
 from experiments.runs.scales import Setting
 from moda_jax.files.atomic import write_whole
-from moda_jax.objectives import METHODS, PARTS
-
-# Beside the learned strong view, what makes a run another than the paper's.
-_REPLACING = {*PARTS, 'sam_rho', 'sources'}
+from moda_jax.objectives import METHODS
 
 
 class Row(NamedTuple):
@@ -25,18 +24,22 @@ class Row(NamedTuple):
     method: its name.
     values: what differs from the setting, as text; empty for the setting's own.
     runs: the lines, by target.
-    is_named: whether it is the method of that name, hyperparameters aside, not
-      a composition of other parts.
   """
 
   method: str
   values: str
   runs: dict[str, list[Line]]
-  is_named: bool = True
 
   def accuracies(self, target: str) -> list[float]:
     """Returns the accuracies (%) on a target, one per seed."""
     return [100 * run['accuracy'] for run in self.runs.get(target, [])]
+
+  @property
+  def seeds(self) -> str:
+    """How many seeds there are: `5 seeds`, or `1 to 5 seeds` by target."""
+    counts = {len(runs) for runs in self.runs.values()}
+    number = ' to '.join(str(n) for n in sorted({min(counts), max(counts)}))
+    return f'{number} seed{"s" if max(counts) > 1 else ""}'
 
 
 class Table(NamedTuple):
@@ -52,27 +55,46 @@ class Table(NamedTuple):
   targets: list[str]
   rows: list[Row]
 
+  @property
+  def title(self) -> str:
+    """The setting, its length and the number of seeds, and what rows name."""
+    title = f'{self.setting.title}, {self.seeds}'
+    if any(self.name_differences(row) for row in self.rows):
+      title += '; a row names what differs from this'
+    return title
+
+  @property
+  def seeds(self) -> str:
+    """How many seeds most rows have."""
+    counts = collections.Counter(row.seeds for row in self.rows)
+    return counts.most_common(1)[0][0]
+
+  def name_differences(self, row: Row) -> str:
+    """Returns in what a row differs from the title; '' if in nothing."""
+    seeds = row.seeds if row.seeds != self.seeds else ''
+    return '; '.join(filter(None, [row.values, seeds]))
+
   def published(self, row: Row, target: str) -> tuple[float, float] | None:
-    """Returns the paper's mean and deviation (%), where they belong here."""
-    if not self.setting.has_published or not row.is_named:
+    """Returns the paper's mean and deviation (%), where they belong here.
+
+    They do not where a row differs from the setting, be it in its length.
+    """
+    if not self.setting.has_published or row.values:
       return None
     return published(self.setting.experiment, row.method, target)
 
 
 def make_table(setting: Setting, lines: Iterable[Line]) -> Table:
   """Sorts lines into rows and columns; of equal runs the last line counts."""
-  rows: dict[tuple[str, str, bool], dict[str, dict[int, Line]]] = {}
+  rows: dict[tuple[str, str], dict[str, dict[int, Line]]] = {}
   for line in lines:
-    values = find_values(line, setting)
-    key = (line['method'], format_values(values), _is_named(values))
+    key = (line['method'], format_values(find_values(line, setting)))
     targets = rows.setdefault(key, {})
     targets.setdefault(line['target'], {})[line['seed']] = line
   order = list(METHODS)
   made = [
-    Row(
-      method, values, {t: _by_seed(runs) for t, runs in targets.items()}, named
-    )
-    for (method, values, named), targets in sorted(
+    Row(method, values, {t: _by_seed(runs) for t, runs in targets.items()})
+    for (method, values), targets in sorted(
       rows.items(), key=lambda item: (order.index(item[0][0]), item[0][1])
     )
   ]
@@ -80,11 +102,6 @@ def make_table(setting: Setting, lines: Iterable[Line]) -> Table:
   columns = [t for t in setting.targets if t in seen]
   columns += sorted(seen - set(columns))
   return Table(setting, columns, made)
-
-
-def _is_named(values: Mapping[str, Any]) -> bool:
-  """Says whether values leave a method the parts that its name stands for."""
-  return not _REPLACING & set(values) and values.get('strong') != 'learned'
 
 
 def _by_seed(runs: dict[int, Line]) -> list[Line]:
@@ -118,7 +135,7 @@ def write_table(table: Table, path: pathlib.Path) -> list[pathlib.Path]:
 def format_markdown(table: Table) -> str:
   """Returns all targets side by side, then each by itself."""
   parts = [
-    f'{table.setting.title}; a row names the values that differ from this.\n',
+    f'{table.title}.\n',
     f'{_explain(table.setting)}\n',
     _format_matrix(table),
     *(_format_target(table, target) for target in table.targets),
@@ -134,8 +151,9 @@ def _explain(setting: Setting) -> str:
   return f"{text}; in brackets the paper's mean of five{whose}."
 
 
-def _label(row: Row) -> str:
-  return f'`{row.method}`' + (f' ({row.values})' if row.values else '')
+def _label(table: Table, row: Row) -> str:
+  differences = table.name_differences(row)
+  return f'`{row.method}`' + (f' ({differences})' if differences else '')
 
 
 def _format_matrix(table: Table) -> str:
@@ -147,7 +165,7 @@ def _format_matrix(table: Table) -> str:
     cells = [_cell(table, row, target) for target in table.targets]
     if many:
       cells.append(_mean_cell(table, row))
-    lines.append(_cells([_label(row), *cells]))
+    lines.append(_cells([_label(table, row), *cells]))
   return '\n'.join(lines) + '\n'
 
 
@@ -170,32 +188,27 @@ def _mean_cell(table: Table, row: Row) -> str:
 
 
 def _format_target(table: Table, target: str) -> str:
+  timed, minutes = format_minutes([row.runs.get(target) for row in table.rows])
   lines = [
     f'Target {target}:\n',
-    _cells(['method', 'accuracy (%)', 'paper (%)', 'seeds', 'minutes', '']),
+    _cells(['method', 'accuracy (%)', 'paper (%)', 'seeds', timed, '']),
     '|---' * 6 + '|',
   ]
-  for row in table.rows:
+  for row, time in zip(table.rows, minutes, strict=True):
     runs = row.runs.get(target, [])
     if not runs:
       continue
     figure = table.published(row, target)
     cells = [
-      _label(row),
+      _label(table, row),
       summarise(row.accuracies(target)),
       f'{figure[0]} ± {figure[1]}' if figure else '',
       str(len(runs)),
-      f'{_minutes(runs):.1f}',
+      time,
       runs[-1]['caution'],
     ]
     lines.append(_cells(cells))
   return '\n'.join(lines) + '\n'
-
-
-def _minutes(runs: Sequence[Line]) -> float:
-  """Returns the median time: of whole processes, or else of their steps."""
-  seconds = [run['seconds'] or run['train_seconds'] for run in runs]
-  return float(np.median(seconds)) / 60
 
 
 def _cells(cells: Iterable[str]) -> str:
@@ -242,10 +255,10 @@ def _csv_rows(table: Table) -> Iterable[list[object]]:
 
 
 def format_latex(table: Table) -> str:
-  """Returns a table of LaTeX with booktabs' rules."""
+  """Returns a table of LaTeX with booktabs' rules and a footnote."""
   names = [style.domain_name(target) for target in table.targets]
   lines = [
-    f'% {table.setting.title}',
+    f'% {table.title}',
     r'\begin{tabular}{l' + 'c' * len(names) + '}',
     r'\toprule',
     ' & '.join(['', *names]) + r' \\',
@@ -253,16 +266,20 @@ def format_latex(table: Table) -> str:
   ]
   for row in table.rows:
     label = style.method_look(row.method).name.replace('³', '$^3$')
-    if row.values:
-      label += rf' \small({_escape(row.values)})'
-    cells = [_cell(table, row, t).replace('±', r'$\pm$') for t in table.targets]
+    differences = table.name_differences(row)
+    if differences:
+      label += rf' \small({_escape(differences)})'
+    cells = [_escape(_cell(table, row, t)) for t in table.targets]
     lines.append(' & '.join([label, *cells]) + r' \\')
-  about = _escape(table.setting.title).replace('×', r'$\times$')
-  end = rf'\multicolumn{{{len(names) + 1}}}{{l}}{{\footnotesize {about}}} \\'
+  about = _escape(f'{table.title}. {_explain(table.setting)}')
+  end = (
+    rf'\multicolumn{{{len(names) + 1}}}{{p{{0.9\linewidth}}}}'
+    rf'{{\footnotesize {about}}} \\'
+  )
   return '\n'.join([*lines, r'\bottomrule', end, r'\end{tabular}', ''])
 
 
 def _escape(text: str) -> str:
   for letter in '_%&#':
     text = text.replace(letter, f'\\{letter}')
-  return text
+  return text.replace('×', r'$\times$').replace('±', r'$\pm$')

@@ -40,6 +40,11 @@ class Request(NamedTuple):
     """What the run is called in messages."""
     return f'{self.target} {self.method} seed {self.seed}'
 
+  @property
+  def log(self) -> pathlib.Path:
+    """The file that gets what the run writes to its terminal."""
+    return self.folder.with_name(f'{self.folder.name}.log')
+
   def flags(self) -> list[str]:
     """Returns the flags of `python -m moda_jax.main` that train it."""
     datasets = [

@@ -17,6 +17,17 @@ Ranges = dict[
 ]  # by name: two floats, or whole numbers to choose from
 
 
+# What shapes the weights of the sources, and means nothing with one source.
+_WEIGHING = (
+  'mu_s',
+  'beta_rate',
+  'alpha_hold',
+  'alpha_floor',
+  'alpha_decay',
+  'darn_gamma',
+)
+
+
 def find_ranges(
   config: ml_collections.ConfigDict, vary: Sequence[str] = ()
 ) -> Ranges:
@@ -26,6 +37,7 @@ def find_ranges(
     config: the experiment.
     vary: the names to vary; all by default.
   """
+  kept = _find_kept(config, vary)
   unknown = sorted(set(vary) - set(config.search))
   if unknown:
     raise UserError(
@@ -37,20 +49,45 @@ def find_ranges(
   for name, limits in config.search.items():
     _check(config, name, limits)
     is_read = config_lib.full_name(read, name) is not None
-    if is_read and (not vary or name in vary):
+    if is_read and name not in kept and (not vary or name in vary):
       found[name] = tuple(limits)
-  if len(config.data.sources) == 2 and 'mu_s' in found:
-    del found['mu_s']
-    print(
-      'With two sources, leaving one out leaves one, whose weight is always 1: '
-      f'mu_s cannot be chosen and stays at {config.objective.mu_s}.'
-    )
   if not found:
     raise UserError(
       'config.search has nothing that can be varied here. --trials=0 tries the '
       "config's own values."
     )
   return found
+
+
+def _find_kept(
+  config: ml_collections.ConfigDict, vary: Sequence[str]
+) -> list[str]:
+  """Returns what cannot be chosen by leaving one of two sources out; says so.
+
+  Args:
+    config: the experiment.
+    vary: the names that are asked for; none of these may be among them.
+  """
+  if len(config.data.sources) != 2:
+    return []
+  read = options.prune(config)
+  values = {}
+  for name in _WEIGHING:
+    full = config_lib.full_name(read, name)
+    if full is not None and name in ('mu_s', *config.search, *vary):
+      values[name] = _get(read, full)
+  if not values:
+    return []
+  note = (
+    'With two sources, leaving one out leaves one, whose weight is always 1: '
+    f'{", ".join(f"{name} = {value}" for name, value in values.items())} '
+    'cannot be chosen and is kept.'
+  )
+  asked = [name for name in values if name in vary]
+  if asked:
+    raise UserError(f'--vary names {", ".join(asked)}. {note}')
+  print(note)
+  return list(values)
 
 
 def _check(

@@ -258,3 +258,8 @@ def completed(study: optuna.Study) -> list[dict[str, Any]]:
       'mean_accuracy': trial.value,
     }
   return [done[draw] for draw in sorted(done)]
+
+
+def count_running(study: optuna.Study) -> int:
+  """Returns how many trials are under way, in whatever process."""
+  return len(study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)))
