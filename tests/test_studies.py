@@ -1,6 +1,7 @@
 """The studies: what they draw from runs, and the terms of the bound."""
 
 import csv
+import itertools
 import math
 
 import numpy as np
@@ -193,11 +194,12 @@ def test_remedies_are_chosen_on_held_out_sources(study_flags, tmp_path):
     remedies.draw(plans, 'mnistm', TINY, lines[-1:], tmp_path / 'drawn')
 
 
+def list_rest(domain):
+  return domain.origin, domain.inputs, domain.labels, domain.classes
+
+
 def make_domains():
-  return [
-    Domain(d.name, d.origin, d.inputs, d.labels, d.classes)
-    for d in tiny.make_domains().sources
-  ]
+  return [Domain(d.name, *list_rest(d)) for d in tiny.make_domains().sources]
 
 
 def test_label_shift_has_shares_and_distances(tmp_path):
@@ -207,6 +209,29 @@ def test_label_shift_has_shares_and_distances(tmp_path):
   shares = [float(r['value']) for r in rows if r['kind'] == 'share']
   assert sum(shares) == pytest.approx(3)
   assert sum(r['kind'] == 'distance' for r in rows) == 3
+
+
+def test_a_distance_is_shown_once_with_three_digits_in_its_cell():
+  names = ('books', 'dvd', 'electronics', 'kitchen')
+  domain = make_domains()[0]
+  domains = [Domain(name, *list_rest(domain)) for name in names]
+  # From 2.53e-4, which four decimals would round to one digit, to 0.1.
+  distances = {
+    pair: 0.1 if 'kitchen' in pair else 2.532e-4
+    for pair in itertools.combinations(names, 2)
+  }
+  setting = find_setting('reviews', 'small')
+  figure = label_shift.make_figure(setting, domains, distances)
+  figure.draw_without_rendering()
+  *_, axes = figure.axes
+  texts = [text.get_text() for text in axes.texts]
+  assert texts[0] == '0.000253\n(0.00167)'
+  assert texts[2] == '0.100\n(0.00509)'
+  assert len(texts) == 6
+  cell = axes.get_window_extent().width / 3
+  assert max(text.get_window_extent().width for text in axes.texts) < cell
+  shown = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+  assert shown == list(domain.classes)
 
 
 def test_the_paper_s_distances_are_symmetric():
