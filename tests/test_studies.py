@@ -12,6 +12,7 @@ from made_up_runs import write_run
 import moda_jax
 from experiments import (
   bound,
+  demo,
   label_shift,
   remedies,
   sensitivity,
@@ -25,6 +26,7 @@ from experiments.theory import terms
 from experiments.theory.measure import Bound
 from moda_jax.data.domains import Domain
 from moda_jax.errors import UserError
+from moda_jax.report import palette
 from moda_jax.training import loop
 from moda_jax.training.config_files import get_config
 from moda_jax.training.saved_states import find_steps, load_state
@@ -192,6 +194,33 @@ def test_remedies_are_chosen_on_held_out_sources(study_flags, tmp_path):
   assert '| 60.0 | 0.50 | 90.0 |' in files[0].read_text()
   with pytest.raises(UserError, match='No remedy has all its runs'):
     remedies.draw(plans, 'mnistm', TINY, lines[-1:], tmp_path / 'drawn')
+
+
+def test_the_demo_draws_both_runs_in_the_colours_of_all_figures(
+  tmp_path, monkeypatch
+):
+  for method, accuracy in (('source_only', 0.6), ('moda_fm', 0.7)):
+    config = get_config(f'mini:mnistm,method={method},steps=3000')
+    write_run(tmp_path / method, config, accuracy)
+  drawn = []
+
+  def keep(figure, path):
+    drawn.append(figure)
+    return save(figure, path)
+
+  save = style.save
+  monkeypatch.setattr(style, 'save', keep)
+  files = demo.draw(tmp_path)
+  assert files[0] == tmp_path / 'demo.png'
+  assert files[0].stat().st_size
+  (figure,) = drawn
+  assert figure.get_suptitle() == 'mini digits, target mnistm, 3,000 steps'
+  lines = figure.axes[0].get_lines()
+  assert [line.get_color() for line in lines] == [
+    palette.BLACK,
+    palette.VERMILION,
+  ]
+  assert [line.get_ydata()[-1] for line in lines] == pytest.approx([60, 70])
 
 
 def list_rest(domain):
