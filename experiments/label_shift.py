@@ -22,6 +22,8 @@ from moda_jax.data.domains import Domain
 from moda_jax.data.labels import label_distances, label_shares
 from moda_jax.report import palette
 
+Distances = dict[tuple[str, str], float]  # by the names of two domains
+
 
 def load(setting: Setting) -> list[Domain]:
   """Returns all domains of an experiment, in the config's order."""
@@ -39,29 +41,12 @@ def draw(
   setting: Setting, domains: list[Domain], path: pathlib.Path
 ) -> list[pathlib.Path]:
   """Draws shares and distances; writes the numbers beside."""
-  classes = domains[0].classes
-  count = len(domains)
-  figure = Figure((2.0 * count + 3.2, 2.8), layout='constrained')
-  title = f'{setting.experiment}, data of the scale {setting.scale}'
-  figure.suptitle(title, fontsize=7.5, color=palette.GREY)
-  left, right = figure.subfigures(
-    1, 2, squeeze=False, width_ratios=(2.0 * count, 3.2)
-  )[0]
-  panels = left.subplots(1, count, sharey=True, squeeze=False)[0]
-  for axes, domain in zip(panels, domains, strict=True):
-    shares = 100 * label_shares(domain)
-    axes.bar(range(len(classes)), shares, color=style.domain_color(domain.name))
-    axes.set_title(style.domain_name(domain.name))
-    axes.set_xlabel('class')
-    if len(classes) <= 12:
-      axes.set_xticks(range(len(classes)), classes)
-  panels[0].set_ylabel('share (%)')
   distances = label_distances(domains)
-  _draw_distances(right.subplots(), domains, distances, setting.has_published)
+  figure = make_figure(setting, domains, distances)
   rows: list[list[object]] = [
     ['share', domain.name, name, share, '']
     for domain in domains
-    for name, share in zip(classes, label_shares(domain), strict=True)
+    for name, share in zip(domain.classes, label_shares(domain), strict=True)
   ]
   for (a, b), value in distances.items():
     paper = published_distance(a, b) if setting.has_published else None
@@ -70,28 +55,57 @@ def draw(
   return [*style.save(figure, path), style.write_csv(path, header, rows)]
 
 
+def make_figure(
+  setting: Setting, domains: list[Domain], distances: Distances
+) -> Figure:
+  """Returns a panel of shares for each domain, and one of distances."""
+  classes = domains[0].classes
+  widths = (1.0 + 1.5 * len(domains), 1.1 + 0.85 * (len(domains) - 1))
+  height = max(widths[1], 0.9 + 0.14 * len(classes))
+  figure = Figure((sum(widths), height), layout='constrained')
+  title = f'{setting.experiment}, data of the scale {setting.scale}'
+  figure.suptitle(title, fontsize=7.5, color=palette.GREY)
+  left, right = figure.subfigures(1, 2, squeeze=False, width_ratios=widths)[0]
+  panels = left.subplots(1, len(domains), sharex=True, sharey=True)
+  for axes, domain in zip(panels, domains, strict=True):
+    shares = 100 * label_shares(domain)
+    color = style.domain_color(domain.name)
+    axes.barh(range(len(classes)), shares, color=color)
+    axes.set_title(style.domain_name(domain.name))
+    axes.set_xlabel('share (%)')
+    axes.grid(False, axis='y')
+  panels[0].set_yticks(range(len(classes)), classes)
+  panels[0].tick_params(axis='y', labelsize=7)
+  panels[0].set_ylim(len(classes) - 0.4, -0.6)
+  _draw_distances(right.subplots(), domains, distances, setting.has_published)
+  return figure
+
+
 def _draw_distances(
   axes: Axes,
   domains: list[Domain],
-  distances: dict[tuple[str, str], float],
+  distances: Distances,
   has_published: bool,
 ) -> None:
+  """Draws each pair once: the upper triangle without the diagonal."""
   names = [domain.name for domain in domains]
-  values = np.zeros((len(names), len(names)))
+  rows, columns = names[:-1], names[1:]
+  values = np.full((len(rows), len(columns)), np.nan)
   for (a, b), value in distances.items():
-    i, j = names.index(a), names.index(b)
-    values[i, j] = values[j, i] = value
+    i, j = rows.index(a), columns.index(b)
+    values[i, j] = value
+    text = f'{value:#.3g}'
+    if has_published and (paper := published_distance(a, b)):
+      text += f'\n({paper:#.3g})'
+    axes.text(j, i, text, ha='center', va='center', fontsize=7)
+  # Twice the largest, so that black can be read on all of them.
+  most = max(2 * np.nanmax(values), 1e-3)
+  axes.imshow(values, cmap=palette.SEQUENTIAL, vmin=0, vmax=most)
   axes.grid(False)
-  axes.imshow(values, cmap='Blues', vmin=0, vmax=max(2 * values.max(), 1e-3))
-  for i, j in np.ndindex(values.shape):
-    if i != j:
-      paper = published_distance(names[i], names[j]) if has_published else None
-      text = f'{values[i, j]:.4f}' + (f'\n({paper:.4f})' if paper else '')
-      axes.text(j, i, text, ha='center', va='center', fontsize=7)
-  shown = [style.domain_name(name) for name in names]
-  axes.set_xticks(range(len(names)), shown, rotation=30, ha='right')
-  axes.set_yticks(range(len(names)), shown)
-  axes.set_title('Jensen-Shannon distance')
+  shown = [style.domain_name(name) for name in columns]
+  axes.set_xticks(range(len(columns)), shown, rotation=30, ha='right')
+  axes.set_yticks(range(len(rows)), [style.domain_name(n) for n in rows])
+  axes.set_title('Jensen-Shannon distance' + "\n(the paper's)" * has_published)
 
 
 def main() -> None:

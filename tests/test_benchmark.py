@@ -169,6 +169,22 @@ def test_the_report_has_ratio_and_share(tmp_path):
     assert image.width > 1000
 
 
+def test_no_line_crosses_the_times_of_the_steps():
+  """Neither that at 1, nor an error bar, nor the frame."""
+  case = make_results()['parts']['digits']['found']
+  short = {'median': 0.7, 'least': 0.6, 'most': 0.8}
+  case['against_live'] |= {'PyTorch tuned, kept batch': short}
+  figure = plot.make_figure({'digits': case})
+  figure.draw_without_rendering()
+  axes = figure.axes[0]
+  frame = axes.get_window_extent()
+  for text, end in zip(axes.texts, (3.0, 1.0), strict=True):
+    assert text.get_text() == '200 ms'
+    box = text.get_window_extent()
+    assert box.x0 > axes.transData.transform((end, 0))[0]
+    assert box.x1 < frame.x1
+
+
 def test_parts_of_two_machines_say_so():
   results = make_results()
   other = results['parts']['digits'] | {

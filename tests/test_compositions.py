@@ -2,13 +2,18 @@
 
 import csv
 
+import numpy as np
 import pytest
 from absl import flags
 from made_up_runs import write_run
 from scipy import stats
 
 from experiments import compositions
-from experiments.figures import composition_choice, composition_table
+from experiments.figures import (
+  composition_choice,
+  composition_figure,
+  composition_table,
+)
 from experiments.runs import descriptions
 from experiments.runs.scales import find_setting
 from experiments.selection import agreeing
@@ -129,6 +134,51 @@ def test_the_table_of_compositions(plans, tmp_path):
     rows = list(csv.DictReader(file))
   assert len(rows) == 9
   assert sum(int(r[f'chosen by {DEFAULT}']) for r in rows) == 3
+
+
+def make_row(*values, error=1.0):
+  return composition_figure.Row(values, sum(values) / len(values), error)
+
+
+def test_points_of_a_row_do_not_cover_one_another():
+  """The targets of each row differ little, but for an outlier in one."""
+  rows = {str(n): make_row(-2.0, -2.0, 1.0) for n in range(39)}
+  rows['far'] = make_row(-22.46, 1.0, 1.0)
+  targets = ['amazon', 'dslr', 'webcam']
+  figure = composition_figure.draw('title', targets, rows)
+  (axes,) = figure.axes
+  points = {line.get_label(): line for line in axes.get_lines()}
+  points = [points[name] for name in ('Amazon', 'DSLR', 'Webcam')]
+  heights = [line.get_ydata()[0] for line in points]
+  assert min(np.diff(heights)) > 0.1
+  assert -0.5 < heights[0] < heights[-1] < 0.5
+  assert len({line.get_marker() for line in points}) == 3
+  assert [text.get_text() for text in axes.texts] == ['−22.5']
+  figure.draw_without_rendering()
+  low, high = axes.get_xlim()
+  assert low > -10  # the arrow, and the mean of −6.8 ± 1
+  assert high < 4
+
+
+def test_a_single_run_has_no_standard_error():
+  def find_labels(error):
+    rows = {'fm': make_row(-2.0, error=error), 'moda': make_row(8.0)}
+    figure = composition_figure.draw('title', ['mnistm'], rows)
+    (legend,) = figure.legends
+    (axes,) = figure.axes
+    bars = [c for c in axes.containers for _ in c.lines[2][0].get_segments()]
+    return [text.get_text() for text in legend.get_texts()], len(bars)
+
+  assert find_labels(1.0) == (['MNIST-M', 'mean, standard error'], 2)
+  assert find_labels(np.nan) == (['MNIST-M', 'mean, standard error'], 1)
+  rows = {'fm': make_row(-2.0, error=np.nan)}
+  figure = composition_figure.draw('title', ['mnistm'], rows)
+  (text,) = figure.legends[0].get_texts()
+  assert text.get_text() == 'MNIST-M'
+  (line,) = [
+    x for x in figure.axes[0].get_lines() if x.get_label() == 'MNIST-M'
+  ]
+  assert line.get_ydata() == [0]  # in the middle of its row
 
 
 def test_old_lines_have_rows_and_no_choice(plans, tmp_path):

@@ -1,5 +1,7 @@
 """What the README shows works as it is."""
 
+import fnmatch
+import importlib.util
 import pathlib
 import re
 
@@ -9,7 +11,9 @@ import tiny
 import moda_jax
 from experiments import readme
 
-README = pathlib.Path(__file__).parents[1] / 'README.md'
+ROOT = pathlib.Path(__file__).parents[1]
+README = ROOT / 'README.md'
+EXPERIMENTS = ROOT / 'experiments' / 'README.md'
 
 
 def find_blocks(language):
@@ -54,3 +58,24 @@ def test_the_tables_of_parts_and_methods_are_those_of_the_code():
 @pytest.mark.parametrize('command', ['make demo', 'make test'])
 def test_the_two_commands_are_there(command):
   assert command in README.read_text()
+
+
+def test_all_results_are_listed_and_all_that_are_listed_exist():
+  listed = re.findall(r'`results/([^`<]+)`', EXPERIMENTS.read_text())
+  names = [path.name for path in (EXPERIMENTS.parent / 'results').iterdir()]
+  matches = {pattern: fnmatch.filter(names, pattern) for pattern in listed}
+  assert [p for p, found in matches.items() if not found] == []
+  named = {name for found in matches.values() for name in found}
+  assert sorted(set(names) - named) == []
+
+
+def test_commands_and_links_of_the_experiments_exist():
+  text = EXPERIMENTS.read_text()
+  table = text[: text.index('\n## ')]
+  names = re.findall(r'^\| `([a-z_]+)', table, re.MULTILINE)
+  studies = [name for name in names if name != 'make']
+  assert len(studies) >= 10
+  for name in studies:
+    assert importlib.util.find_spec(f'experiments.{name}'), name
+  for link in re.findall(r'\]\(([^)]+)\)', text):
+    assert (EXPERIMENTS.parent / link).is_file(), link

@@ -1,6 +1,7 @@
 """The studies: what they draw from runs, and the terms of the bound."""
 
 import csv
+import itertools
 import math
 
 import numpy as np
@@ -11,6 +12,7 @@ from made_up_runs import write_run
 import moda_jax
 from experiments import (
   bound,
+  demo,
   label_shift,
   remedies,
   sensitivity,
@@ -24,6 +26,7 @@ from experiments.theory import terms
 from experiments.theory.measure import Bound
 from moda_jax.data.domains import Domain
 from moda_jax.errors import UserError
+from moda_jax.report import palette
 from moda_jax.training import loop
 from moda_jax.training.config_files import get_config
 from moda_jax.training.saved_states import find_steps, load_state
@@ -193,11 +196,39 @@ def test_remedies_are_chosen_on_held_out_sources(study_flags, tmp_path):
     remedies.draw(plans, 'mnistm', TINY, lines[-1:], tmp_path / 'drawn')
 
 
-def make_domains():
-  return [
-    Domain(d.name, d.origin, d.inputs, d.labels, d.classes)
-    for d in tiny.make_domains().sources
+def test_the_demo_draws_both_runs_in_the_colours_of_all_figures(
+  tmp_path, monkeypatch
+):
+  for method, accuracy in (('source_only', 0.6), ('moda_fm', 0.7)):
+    config = get_config(f'mini:mnistm,method={method},steps=3000')
+    write_run(tmp_path / method, config, accuracy)
+  drawn = []
+
+  def keep(figure, path):
+    drawn.append(figure)
+    return save(figure, path)
+
+  save = style.save
+  monkeypatch.setattr(style, 'save', keep)
+  files = demo.draw(tmp_path)
+  assert files[0] == tmp_path / 'demo.png'
+  assert files[0].stat().st_size
+  (figure,) = drawn
+  assert figure.get_suptitle() == 'mini digits, target mnistm, 3,000 steps'
+  lines = figure.axes[0].get_lines()
+  assert [line.get_color() for line in lines] == [
+    palette.BLACK,
+    palette.VERMILION,
   ]
+  assert [line.get_ydata()[-1] for line in lines] == pytest.approx([60, 70])
+
+
+def list_rest(domain):
+  return domain.origin, domain.inputs, domain.labels, domain.classes
+
+
+def make_domains():
+  return [Domain(d.name, *list_rest(d)) for d in tiny.make_domains().sources]
 
 
 def test_label_shift_has_shares_and_distances(tmp_path):
@@ -207,6 +238,29 @@ def test_label_shift_has_shares_and_distances(tmp_path):
   shares = [float(r['value']) for r in rows if r['kind'] == 'share']
   assert sum(shares) == pytest.approx(3)
   assert sum(r['kind'] == 'distance' for r in rows) == 3
+
+
+def test_a_distance_is_shown_once_with_three_digits_in_its_cell():
+  names = ('books', 'dvd', 'electronics', 'kitchen')
+  domain = make_domains()[0]
+  domains = [Domain(name, *list_rest(domain)) for name in names]
+  # From 2.53e-4, which four decimals would round to one digit, to 0.1.
+  distances = {
+    pair: 0.1 if 'kitchen' in pair else 2.532e-4
+    for pair in itertools.combinations(names, 2)
+  }
+  setting = find_setting('reviews', 'small')
+  figure = label_shift.make_figure(setting, domains, distances)
+  figure.draw_without_rendering()
+  *_, axes = figure.axes
+  texts = [text.get_text() for text in axes.texts]
+  assert texts[0] == '0.000253\n(0.00167)'
+  assert texts[2] == '0.100\n(0.00509)'
+  assert len(texts) == 6
+  cell = axes.get_window_extent().width / 3
+  assert max(text.get_window_extent().width for text in axes.texts) < cell
+  shown = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+  assert shown == list(domain.classes)
 
 
 def test_the_paper_s_distances_are_symmetric():

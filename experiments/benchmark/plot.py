@@ -3,30 +3,37 @@
 import os
 from typing import Any
 
-import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
-matplotlib.use('agg')
-from matplotlib import pyplot as plt
+from moda_jax.report import palette
 
-# Okabe and Ito's colours, distinct whatever one's colour vision.
-_COLOURS = ('#0072B2', '#56B4E9', '#D55E00', '#E69F00', '#CC79A7')
+_COLOURS = (
+  palette.BLUE,
+  palette.SKY,
+  palette.VERMILION,
+  palette.ORANGE,
+  palette.PURPLE,
+)
 
 
 def write_plot(path: str | os.PathLike, parts: dict[str, Any]) -> None:
   """Draws steps against PyTorch's, and growth, as far as they were measured."""
+  make_figure(parts).savefig(path, dpi=120)
+
+
+def make_figure(parts: dict[str, Any]) -> Figure:
+  """Returns what `write_plot` writes."""
   cases = {k: v for k, v in parts.items() if 'against_live' in v}
-  growth = parts.get('growth', {})
-  figure, (left, right) = plt.subplots(
-    1, 2, figsize=(12, 1.5 + 0.8 * max(3, len(cases))), width_ratios=(3, 2)
-  )
+  height = 1.5 + 0.8 * max(3, len(cases))
+  figure = Figure((12, height), layout='constrained')
+  left, right = figure.subplots(1, 2, width_ratios=(3, 2))
   _draw_ratios(left, cases)
-  _draw_growth(right, growth)
-  figure.tight_layout()
-  figure.savefig(path, dpi=120)
-  plt.close(figure)
+  _draw_growth(right, parts.get('growth', {}))
+  return figure
 
 
-def _draw_ratios(axes: plt.Axes, cases: dict[str, Any]) -> None:
+def _draw_ratios(axes: Axes, cases: dict[str, Any]) -> None:
   """Draws a bar per contestant and case: its time over ours, live."""
   names = list(dict.fromkeys(n for c in cases.values() for n in c['seconds']))
   height = 0.8 / max(1, len(names))
@@ -45,9 +52,12 @@ def _draw_ratios(axes: plt.Axes, cases: dict[str, Any]) -> None:
         label=name if row == 0 else None,
       )
       milliseconds = 1e3 * case['seconds'][name]['median']
+      # Beyond the error bar, and beyond the line at 1.
       axes.annotate(
-        f' {milliseconds:,.0f} ms',
-        (ratio['most'], row + place * height),
+        f'{milliseconds:,.0f} ms',
+        (max(1, ratio['most']), row + place * height),
+        xytext=(4, 0),
+        textcoords='offset points',
         va='center',
         fontsize=7,
       )
@@ -57,13 +67,14 @@ def _draw_ratios(axes: plt.Axes, cases: dict[str, Any]) -> None:
     fontsize=8,
   )
   axes.invert_yaxis()
+  axes.set_xlim(right=1.1 * axes.get_xlim()[1])  # room for the longest's text
   axes.axvline(1, color='black', linewidth=0.8)
   axes.set_xlabel('time of a step over that of moda_jax, live (less is faster)')
   if cases:
     axes.legend(fontsize=7)
 
 
-def _draw_growth(axes: plt.Axes, growth: dict[str, Any]) -> None:
+def _draw_growth(axes: Axes, growth: dict[str, Any]) -> None:
   """Draws the time of a step over its images."""
   series_names = [name for name in growth if name != 'width']
   for place, name in enumerate(series_names):

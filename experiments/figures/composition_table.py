@@ -5,9 +5,8 @@ import pathlib
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from matplotlib.figure import Figure
 
-from experiments.figures import style
+from experiments.figures import composition_figure, style
 from experiments.figures.composition_choice import (
   Choice,
   Runs,
@@ -19,7 +18,6 @@ from experiments.runs.records import Line
 from experiments.selection.agreeing import Agreements, Task
 from moda_jax.errors import UserError
 from moda_jax.files.atomic import write_whole
-from moda_jax.report import palette
 
 REFERENCE = 'moda_fm'
 
@@ -49,10 +47,11 @@ def write(
     raise UserError(f'There are only runs of {REFERENCE} to show yet.')
   targets = list(dict.fromkeys(target for target, _ in find_tasks(runs)))
   choices = choose(runs, agreements)
+  rows = _find_differences(targets, runs)
   return [
     _write_markdown(path, title, targets, runs, choices),
     style.write_csv(path, *_csv_rows(targets, runs, choices)),
-    *style.save(_draw_differences(title, targets, runs), path),
+    *style.save(composition_figure.draw(title, targets, rows), path),
   ]
 
 
@@ -221,33 +220,20 @@ def _csv_rows(
   return header, rows
 
 
-def _draw_differences(title: str, targets: Sequence[str], runs: Runs) -> Figure:
-  """Returns points for each composition: its distance to the reference."""
+def _find_differences(
+  targets: Sequence[str], runs: Runs
+) -> dict[str, composition_figure.Row]:
+  """Returns what the figure shows of each composition."""
   reference = accuracies(runs[REFERENCE])
-  others = {n: accuracies(own) for n, own in runs.items() if n != REFERENCE}
-  size = (5.6, 0.7 + 0.22 * max(1, len(others)))
-  figure, (axes,) = style.make_panels(1, title, size)
-  axes.axvline(0, color=palette.GREY, lw=1)
-  for target in targets:
-    points = []
-    for place, own in enumerate(others.values()):
-      kept = {t: value for t, value in own.items() if t[0] == target}
-      points.append((compare(kept, reference)[0], place))
-    label, color = style.domain_name(target), style.domain_color(target)
-    axes.plot(*zip(*points, strict=True), 'o', color=color, label=label, ms=3.5)
-  found = [compare(own, reference) for own in others.values()]
-  means, errors, _ = zip(*found, strict=True)
-  axes.errorbar(
-    means,
-    range(len(others)),
-    xerr=np.nan_to_num(errors),
-    fmt='|',
-    color=palette.BLACK,
-    ms=9,
-    label='mean, standard error',
-  )
-  axes.set_yticks(range(len(others)), list(others))
-  axes.set_ylim(len(others) - 0.4, -0.6)
-  axes.set_xlabel('points of accuracy above MODA-FM')
-  figure.legend(loc='outside lower center', ncols=3)
-  return figure
+  rows = {}
+  for name, own in runs.items():
+    if name == REFERENCE:
+      continue
+    values = accuracies(own)
+    by_target = [
+      compare({t: v for t, v in values.items() if t[0] == target}, reference)
+      for target in targets
+    ]
+    mean, error, _ = compare(values, reference)
+    rows[name] = composition_figure.Row([d for d, *_ in by_target], mean, error)
+  return rows
