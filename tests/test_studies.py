@@ -74,6 +74,8 @@ def test_sensitivity_has_a_curve_for_each_target(tmp_path):
   }  # a single value of μ_c is no curve
   row = found['mu_s', '0.5', 'mnistm']
   assert (float(row['accuracy']), row['seeds']) == (50.0, '2')
+  with pytest.raises(UserError, match='No two of the runs differ in one μ'):
+    sensitivity.draw(TINY, lines[:2], tmp_path / 'drawn')
 
 
 def test_a_trend_leaves_out_the_start():
@@ -98,6 +100,51 @@ def test_over_training_has_slopes(tmp_path):
   check_files(files)
   slopes = {row['method']: float(row['slope']) for row in read_csv(files[-1])}
   assert slopes == pytest.approx({'mdan': -1.0, 'moda_fm': 0.0}, abs=1e-9)
+
+
+def make_curve(line, *accuracies):
+  steps = [6 * i for i in range(1, len(accuracies) + 1)]
+  line['curve'] = {'step': steps, 'target/accuracy': accuracies}
+  return line
+
+
+def test_runs_at_other_values_have_a_curve_of_their_own(tmp_path):
+  given = [('', 0.1), ('', 0.5), (',seed=1', 0.7), (',mu_s=0.4', 0.9)]
+  lines = [
+    make_curve(
+      make_line(tmp_path / str(number), f'mini:synth{values}'), *[accuracy] * 4
+    )
+    for number, (values, accuracy) in enumerate(given)
+  ]
+  files = curves.draw_accuracy(TINY, lines, tmp_path / 'drawn')
+  rows = read_csv(files[-1])
+  found = {
+    row['values']: (row['seeds'], float(row['accuracy'])) for row in rows
+  }
+  # Of the two lines of seed 0 the last one counts.
+  assert found == {
+    '': ('2', pytest.approx(60)),
+    'mu_s=0.4': ('1', pytest.approx(90)),
+  }
+  assert {row['target'] for row in rows} == {'synth'}  # not the setting's
+  make_curve(lines[1], *[0.5] * 5)
+  with pytest.raises(UserError, match='moda_fm on synth were evaluated at'):
+    curves.draw_accuracy(TINY, lines, tmp_path / 'drawn')
+
+
+def test_source_weights_are_those_of_the_longest_run(tmp_path):
+  lines = []
+  for number, values in enumerate(
+    [{'steps': 3}, {'mu_s': 0.4}, {}, {'seed': 1}, {'steps': 12}]
+  ):
+    alpha = {f'alpha/{n}': number / 10 for n in ('mnist', 'uci', 'synth')}
+    pairs = ','.join(f'{k}={v}' for k, v in {**TINY.values, **values}.items())
+    config, folder = get_config(f'mini:mnistm,{pairs}'), tmp_path / str(number)
+    write_run(folder, config, **alpha)
+    lines += descriptions.describe_run(folder, TINY)
+  for count, drawn in (2, '0.1'), (4, '0.2'), (5, '0.4'):
+    files = curves.draw_source_weights(TINY, lines[:count], tmp_path / 'drawn')
+    assert {row['alpha'] for row in read_csv(files[-1])} == {drawn}
 
 
 def test_source_weights_are_those_of_moda_fm(tmp_path):
@@ -157,6 +204,14 @@ def test_a_study_trains_records_and_draws(study_flags, tmp_path, monkeypatch):
   command.run_study('sensitivity', requests, draw)
   assert len(trained) == 1
   assert seen == [(TINY, 1, 'sensitivity_digits_tiny')] * 2
+  other = command.request_runs(['moda_fm'], ['mu_s=0.5'], ['mnistm'])
+  with pytest.raises(UserError, match='has no runs to show yet'):
+    command.run_study('sensitivity', other, draw)
+  study_flags.render_only = False
+  command.run_study('sensitivity', other, draw)
+  assert len(trained) == 2
+  assert seen[2:] == seen[:1]  # without the run at μ_s = 0.3
+  study_flags.render_only = True
   with pytest.raises(UserError, match='has no runs to show yet'):
     command.run_study('other', requests, draw)
 

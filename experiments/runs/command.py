@@ -92,7 +92,10 @@ def run_study(
   draw: Draw,
   known: Sequence[records.Line] = (),
 ) -> None:
-  """Trains what is missing, then draws all lines of the study.
+  """Trains what is missing, then draws the requested runs.
+
+  With --lines it draws those of the file that have a target and a method of the
+  requests, whatever their other values.
 
   Args:
     name: of the study, which its files begin with.
@@ -107,8 +110,11 @@ def run_study(
   if not (given.render_only or given.lines):
     train_missing(requests, path, find_slots(given.jobs), known=known)
   lines = [*known, *records.read_lines(path)]
-  if given.targets:
-    lines = [line for line in lines if line['target'] in given.targets]
+  if given.lines:
+    wanted = {(request.target, request.method) for request in requests}
+    lines = [x for x in lines if (x['target'], x['method']) in wanted]
+  else:
+    lines = records.find_runs(lines, requests)
   if not lines:
     raise UserError(f'{path} has no runs to show yet.')
   print('\n'.join(str(file) for file in draw(setting, lines, out)))
