@@ -84,8 +84,7 @@ def test_a_trend_leaves_out_the_start():
   slope, intercept = curves.fit_trend(epochs, values)
   assert slope == pytest.approx(-0.5)
   assert intercept == pytest.approx(70)
-  with pytest.raises(UserError, match='needs more than 3 evaluations'):
-    curves.fit_trend(epochs[:3], values[:3])
+  assert curves.fit_trend(epochs[:3], values[:3]) is None
 
 
 def test_over_training_has_slopes(tmp_path):
@@ -100,6 +99,9 @@ def test_over_training_has_slopes(tmp_path):
   check_files(files)
   slopes = {row['method']: float(row['slope']) for row in read_csv(files[-1])}
   assert slopes == pytest.approx({'mdan': -1.0, 'moda_fm': 0.0}, abs=1e-9)
+  make_curve(lines[0], 0.5, 0.6, 0.7)
+  files = curves.draw_accuracy(TINY, lines[:1], tmp_path / 'drawn')
+  assert [row['slope'] for row in read_csv(files[-1])] == ['', '', '']
 
 
 def make_curve(line, *accuracies):
@@ -214,6 +216,41 @@ def test_a_study_trains_records_and_draws(study_flags, tmp_path, monkeypatch):
   study_flags.render_only = True
   with pytest.raises(UserError, match='has no runs to show yet'):
     command.run_study('other', requests, draw)
+
+
+def test_given_lines_are_those_of_the_setting(study_flags, tmp_path):
+  arguments = ['mnistm', 'mnistm,mu_s=0.4', 'mnist', 'mnistm,method=fm']
+  lines = [
+    make_line(tmp_path / str(number), f'mini:{argument}')
+    for number, argument in enumerate(arguments)
+  ]
+  path = tmp_path / 'given.jsonl'
+  study_flags.lines = str(path)
+  requests = command.request_runs(['moda_fm'], targets=['mnistm'])
+  drawn = []
+
+  def draw(setting, lines, path):
+    drawn.extend(lines)
+    return []
+
+  def run():
+    command.run_study('overtraining', requests, draw)
+
+  with pytest.raises(UserError, match=r'given.jsonl: there is no such file'):
+    run()
+  records.append_lines(path, lines)
+  run()  # with the values of any run, not only the requested ones
+  assert drawn == lines[:2]
+  other = {**lines[0], 'experiment': 'office31', 'scale': 'features'}
+  records.append_lines(path, [other])
+  with pytest.raises(
+    UserError, match=r'line 5 .* set --experiment=office31 --scale=features'
+  ):
+    run()
+  path.unlink()
+  records.append_lines(path, lines[2:])
+  with pytest.raises(UserError, match='no run of moda_fm towards mnistm'):
+    run()
 
 
 def test_remedies_are_chosen_on_held_out_sources(study_flags, tmp_path):

@@ -23,13 +23,15 @@ def epochs_of(line: Line) -> np.ndarray:
   return np.array(line['curve']['step']) / line['epoch_steps']
 
 
-def fit_trend(epochs: np.ndarray, values: np.ndarray) -> tuple[float, float]:
-  """Returns slope and intercept of the least-squares line after the start."""
+def fit_trend(
+  epochs: np.ndarray, values: np.ndarray
+) -> tuple[float, float] | None:
+  """Returns slope and intercept of the least-squares line after the start.
+
+  A run of so few evaluations that any line would do has none.
+  """
   if len(epochs) < SKIPPED + 2:
-    raise UserError(
-      f'A trend needs more than {SKIPPED + 1} evaluations; there are '
-      f'{len(epochs)}.'
-    )
+    return None
   slope, intercept = np.polyfit(epochs[SKIPPED:], values[SKIPPED:], 1)
   return float(slope), float(intercept)
 
@@ -117,8 +119,8 @@ def _mean_accuracy(runs: list[Line]) -> np.ndarray:
 
 def _draw_method(
   axes: Axes, method: str, epochs: np.ndarray, values: np.ndarray, name: str
-) -> float:
-  """Draws a curve and its trend; returns the slope.
+) -> float | None:
+  """Draws a curve and its trend, if it has one; returns the slope.
 
   Args:
     axes: where.
@@ -128,10 +130,13 @@ def _draw_method(
     name: what follows the method's in the legend, and makes the line dotted.
   """
   look = style.method_look(method)
-  slope, intercept = fit_trend(epochs, values)
-  label = f'{look.name}{name} ({slope:+.3f})'
+  found = fit_trend(epochs, values)
+  label = look.name + name + (f' ({found[0]:+.3f})' if found else '')
   line = ':' if name else look.line
   axes.plot(epochs, values, line, color=look.color, label=label)
+  if found is None:
+    return None
+  slope, intercept = found
   trend = slope * epochs[SKIPPED:] + intercept
   axes.plot(epochs[SKIPPED:], trend, '--', color=look.color, alpha=0.6, lw=1)
   return slope

@@ -109,12 +109,39 @@ def run_study(
   path = pathlib.Path(given.lines or f'{out}.jsonl')
   if not (given.render_only or given.lines):
     train_missing(requests, path, find_slots(given.jobs), known=known)
-  lines = [*known, *records.read_lines(path)]
   if given.lines:
-    wanted = {(request.target, request.method) for request in requests}
-    lines = [x for x in lines if (x['target'], x['method']) in wanted]
+    lines = _read_given(path, setting, requests)
   else:
+    lines = [*known, *records.read_lines(path)]
     lines = records.find_runs(lines, requests)
   if not lines:
     raise UserError(f'{path} has no runs to show yet.')
   print('\n'.join(str(file) for file in draw(setting, lines, out)))
+
+
+def _read_given(
+  path: pathlib.Path, setting: Setting, requests: Sequence[Request]
+) -> list[records.Line]:
+  """Returns the lines of a file that --lines names which a study compares."""
+  if not path.is_file():
+    raise UserError(f'--lines={path}: there is no such file.')
+  lines = records.read_lines(path)
+  for number, line in enumerate(lines, 1):
+    experiment, scale = line['experiment'], line['scale']
+    if (experiment, scale) != (setting.experiment, setting.scale):
+      raise UserError(
+        f'--lines={path}: line {number} is a run of {experiment} at scale '
+        f'{scale}, not of {setting.experiment} at scale {setting.scale}; set '
+        f'--experiment={experiment} --scale={scale}.'
+      )
+  wanted = {(request.target, request.method) for request in requests}
+  found = [x for x in lines if (x['target'], x['method']) in wanted]
+  if not found:
+    targets, methods = (
+      sorted(set(names)) for names in zip(*wanted, strict=True)
+    )
+    raise UserError(
+      f'--lines={path} has no run of {", ".join(methods)} towards '
+      f'{", ".join(targets)}.'
+    )
+  return found
