@@ -12,7 +12,6 @@ import moda_jax
 from experiments import (
   bound,
   label_shift,
-  remedies,
   sensitivity,
   source_weights,
   views,
@@ -251,38 +250,6 @@ def test_given_lines_are_those_of_the_setting(study_flags, tmp_path):
   records.append_lines(path, lines[2:])
   with pytest.raises(UserError, match='no run of moda_fm towards mnistm'):
     run()
-
-
-def test_remedies_are_chosen_on_held_out_sources(study_flags, tmp_path):
-  plans = remedies.make_plans('mnistm', 1)
-  assert [plan.remedy for plan in plans] == list(remedies.REMEDIES)
-  lines = []
-  for number, plan in enumerate(plans[:2]):
-    assert sorted(r.target for r in plan.held_out) == ['mnist', 'synth', 'uci']
-    for request in plan.held_out:
-      assert 'mnistm' not in request.config().data.sources
-      assert request.target not in request.config().data.sources
-    for request in (*plan.held_out, *plan.real):
-      alpha = dict.fromkeys(request.config().data.sources, 0.0)
-      alpha[next(iter(alpha))] = 1.0
-      accuracy = 0.9 if request.target == 'mnistm' else 0.5 + 0.1 * number
-      weights = {f'alpha/{name}': value for name, value in alpha.items()}
-      write_run(request.folder, request.config(), accuracy, **weights)
-      lines += descriptions.describe_run(request.folder, TINY)
-  # One held-out run of the third remedy does not make a row of it.
-  request = plans[2].held_out[0]
-  write_run(request.folder, request.config())
-  lines += descriptions.describe_run(request.folder, TINY)
-  rows = remedies.find_rows(plans, lines)
-  assert [row.mean for row in rows] == pytest.approx([50, 60])
-  assert [row.target for row in rows] == pytest.approx([90, 90])
-  assert rows[0].effective == pytest.approx(1 / 2)  # one of two sources
-  assert list(rows[0].alpha.values()) == [1, 0, 0]
-  files = remedies.draw(plans, 'mnistm', TINY, lines, tmp_path / 'drawn')
-  assert [f.suffix for f in files] == ['.md', '.csv', '.png', '.pdf']
-  assert '| 60.0 | 0.50 | 90.0 |' in files[0].read_text()
-  with pytest.raises(UserError, match='No remedy has all its runs'):
-    remedies.draw(plans, 'mnistm', TINY, lines[-1:], tmp_path / 'drawn')
 
 
 def make_domains():

@@ -16,7 +16,10 @@ Draw = Callable[[Setting, list[records.Line], pathlib.Path], list[pathlib.Path]]
 
 
 def define_flags(
-  experiment: str, scale: str = 'paper', epochs: int = 0
+  experiment: str,
+  scale: str = 'paper',
+  epochs: int = 0,
+  has_targets: bool = True,
 ) -> None:
   """Defines the flags that every study has.
 
@@ -24,10 +27,12 @@ def define_flags(
     experiment: the paper's, for this study.
     scale: the default.
     epochs: the default length; 0 takes the config's.
+    has_targets: whether the study is of the targets that --targets names.
   """
   flags.DEFINE_enum('experiment', experiment, EXPERIMENTS, 'the experiment')
   flags.DEFINE_enum('scale', scale, SCALES, 'at which size')
-  flags.DEFINE_list('targets', [], "targets; the paper's by default")
+  if has_targets:
+    flags.DEFINE_list('targets', [], "targets; the paper's by default")
   flags.DEFINE_string(
     'results', 'experiments/results', 'folder of lines and figures'
   )
