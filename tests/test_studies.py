@@ -20,7 +20,7 @@ from experiments.figures import curves, published, style
 from experiments.runs import command, descriptions, records, runner
 from experiments.runs.scales import find_setting
 from experiments.theory import terms
-from experiments.theory.measure import Bound
+from experiments.theory.measure import Bound, find_samples
 from moda_jax.data.domains import Domain
 from moda_jax.errors import UserError
 from moda_jax.training import loop
@@ -133,7 +133,18 @@ def test_runs_at_other_values_have_a_curve_of_their_own(tmp_path):
     curves.draw_accuracy(TINY, lines, tmp_path / 'drawn')
 
 
-def test_source_weights_are_those_of_the_longest_run(tmp_path):
+def spy_on_titles(monkeypatch):
+  titles, make_panels = [], style.make_panels
+
+  def keep(count, title, *args, **options):
+    titles.append(title)
+    return make_panels(count, title, *args, **options)
+
+  monkeypatch.setattr(style, 'make_panels', keep)
+  return titles
+
+
+def test_source_weights_are_those_of_the_longest_run(tmp_path, monkeypatch):
   lines = []
   for number, values in enumerate(
     [{'steps': 3}, {'mu_s': 0.4}, {}, {'seed': 1}, {'steps': 12}]
@@ -143,9 +154,15 @@ def test_source_weights_are_those_of_the_longest_run(tmp_path):
     config, folder = get_config(f'mini:mnistm,{pairs}'), tmp_path / str(number)
     write_run(folder, config, **alpha)
     lines += descriptions.describe_run(folder, TINY)
+  titles = spy_on_titles(monkeypatch)
   for count, drawn in (2, '0.1'), (4, '0.2'), (5, '0.4'):
     files = curves.draw_source_weights(TINY, lines[:count], tmp_path / 'drawn')
     assert {row['alpha'] for row in read_csv(files[-1])} == {drawn}
+  assert len(titles) == 3
+  assert all("β moves at 0.1 of the paper's rate" in title for title in titles)
+  lines[4]['config']['optimizer.beta_rate'] = 1.0
+  curves.draw_source_weights(TINY, lines, tmp_path / 'drawn')
+  assert 'β moves' not in titles[-1]
 
 
 def test_source_weights_are_those_of_moda_fm(tmp_path):
@@ -176,6 +193,11 @@ def test_mu_s_by_target():
   }
   with pytest.raises(UserError, match='must be target:value'):
     source_weights.parse_pairs(['0.1'])
+  source_weights.check_targets(['mnist'], ['mnist', 'svhn'])
+  with pytest.raises(
+    UserError, match="names 'mnitm'; the targets are mnist, s"
+  ):
+    source_weights.check_targets(['mnist', 'mnitm'], ['mnist', 'svhn'])
 
 
 def test_a_study_trains_records_and_draws(study_flags, tmp_path, monkeypatch):
@@ -301,6 +323,19 @@ def test_the_divergence_is_that_of_the_mixture():
   assert terms.divergence([0.5, 0.5], [ones, ones], zeros) == 2
   assert terms.divergence([1.0, 0.0], [ones, zeros], ones) == 0
   assert terms.divergence([0.25, 0.75], [ones, zeros], zeros) == 0.5
+
+
+def test_the_bound_takes_two_samples_of_each_source(tmp_path):
+  domains = tiny.make_domains()
+  count = len(domains.sources)
+  assert find_samples(domains, 2 * count) == 2 * count
+  assert find_samples(domains) >= find_samples(domains, 3 * count + 1)
+  for samples in (1, 2 * count - 1):
+    with pytest.raises(UserError, match=f'{2 * count} or more are needed'):
+      find_samples(domains, samples)
+  for delta in (0, 1, 2, math.nan):
+    with pytest.raises(UserError, match=f'--delta={delta:g} must be above 0'):
+      Bound(tmp_path, delta=delta)
 
 
 @pytest.mark.slow

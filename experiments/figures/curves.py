@@ -1,6 +1,7 @@
 """Curves over training: accuracy with trend lines, and source weights."""
 
 import pathlib
+from collections.abc import Iterable
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -153,6 +154,7 @@ def draw_source_weights(
     for target, runs in _by_target(setting, _with_curves(found, prefix)).items()
   }
   title = make_title(setting, by_target.values())
+  title += _describe_rates(by_target.values())
   figure, panels = style.make_panels(len(by_target), title, sharey=True)
   rows: list[list[object]] = []
   for axes, (target, run) in zip(panels, by_target.items(), strict=True):
@@ -185,6 +187,13 @@ def _choose(setting: Setting, runs: list[Line]) -> Line:
     (run for run in reversed(runs) if run['steps'] == longest),
     key=lambda run: (len(find_values(run, setting)), run['seed']),
   )
+
+
+def _describe_rates(runs: Iterable[Line]) -> str:
+  """Returns at which share of the paper's rate β moves, unless at all of it."""
+  found = {run['config'].get('optimizer.beta_rate', 1.0) for run in runs}
+  rates = ' or '.join(f'{rate:g}' for rate in sorted(found))
+  return '' if found == {1.0} else f"; β moves at {rates} of the paper's rate"
 
 
 def _weights_title(setting: Setting, run: Line) -> str:
