@@ -104,12 +104,15 @@ if __name__ == '__main__':
     'output', '', 'name of the files; by default RUN/bound'
   )
   _SAMPLES = flags.DEFINE_integer(
-    'samples', 0, 'n at most; 0: all of the target', lower_bound=0
+    'samples',
+    0,
+    'n at most, two for each source or more; 0: all of the target',
+    lower_bound=0,
   )
   _DIMENSION = flags.DEFINE_float(
     'vc_dimension', 0, 'd; 0: the number of parameters', lower_bound=0
   )
-  _DELTA = flags.DEFINE_float('delta', 0.05, 'δ', lower_bound=1e-9)
+  _DELTA = flags.DEFINE_float('delta', 0.05, 'δ, above 0 and below 1')
   _STEPS = flags.DEFINE_integer(
     'discriminator_steps', 500, 'steps to train it', lower_bound=1
   )

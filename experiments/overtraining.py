@@ -6,7 +6,8 @@ office31_features.jsonl --scale=features
 
 Trains 60 epochs on Office-31 and draws accuracy per epoch with trend lines,
 which leave out the first two evaluations, as the paper's do; the legend has
-their slopes.
+their slopes. With --lines it draws runs of --methods that another command has
+recorded; those of fewer than four evaluations have no trend.
 """
 
 from absl import flags

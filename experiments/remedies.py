@@ -15,20 +15,19 @@ import pathlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import ml_collections
 import numpy as np
 from absl import flags
-from matplotlib.figure import Figure
 
-from experiments.figures import style
+from experiments.figures import remedy_table
+from experiments.figures.remedy_table import Row
 from experiments.runs import command
-from experiments.runs.records import Line, find_run, make_title
+from experiments.runs.records import Line, find_run, find_runs, make_title
 from experiments.runs.requests import Request
 from experiments.runs.scales import Setting
 from moda_jax import cli
 from moda_jax.errors import UserError
-from moda_jax.files.atomic import write_whole
 from moda_jax.objectives import metrics as names
-from moda_jax.report import palette
 from moda_jax.training.config_files import get_config
 
 
@@ -39,25 +38,34 @@ class Remedy(NamedTuple):
     name: as in the table.
     method: its method.
     values: what else differs from the config.
+    is_held: whether α is held equal for the first half of the steps.
+    is_equal: whether it is equal weights, for comparison, which are not chosen.
   """
 
   name: str
   method: str = 'moda_fm'
   values: tuple[str, ...] = ()
+  is_held: bool = False
+  is_equal: bool = False
 
 
 REMEDIES = (
   Remedy("the paper's: β at the full rate", values=('beta_rate=1.0',)),
   Remedy('β at a tenth of the rate', values=('beta_rate=0.1',)),
   Remedy(
-    'held equal for 2,500 steps',
-    values=('beta_rate=1.0', 'alpha_hold=2500'),
+    'held equal for half of the steps',
+    values=('beta_rate=1.0',),
+    is_held=True,
   ),
   Remedy('floor of 0.3 / M', 'moda_fm_floored', ('beta_rate=1.0',)),
   Remedy('μ_s relative to the losses', 'moda_fm_relative', ('beta_rate=1.0',)),
   Remedy('solved, projection', 'moda_fm_projected'),
   Remedy('solved, DARN', 'moda_fm_darn'),
-  Remedy('equal weights, for comparison', values=('weights=uniform',)),
+  Remedy(
+    'equal weights, for comparison',
+    values=('weights=uniform',),
+    is_equal=True,
+  ),
 )
 
 
@@ -75,52 +83,63 @@ class Plan(NamedTuple):
   real: list[Request]
 
 
-class Row(NamedTuple):
-  """What the runs of one remedy have found, means over seeds.
-
-  Attributes:
-    remedy: which.
-    held_out: accuracy (%) on each source that was the target.
-    effective: 1/Σα² at the end over the number of sources, mean over those.
-    target: accuracy (%) on the target itself; None where it was not trained.
-    alpha: α at the end of that.
-  """
-
-  remedy: Remedy
-  held_out: dict[str, float]
-  effective: float
-  target: float | None
-  alpha: dict[str, float]
-
-  @property
-  def mean(self) -> float:
-    """The mean accuracy (%) over held-out sources, which chooses."""
-    return float(np.mean(list(self.held_out.values())))
-
-
 def make_plans(target: str, target_epochs: int) -> list[Plan]:
   """Returns the runs of all remedies."""
-  domains = get_config(command.current_setting().config).data.datasets
+  setting = command.current_setting()
+  domains = get_config(setting.config).data.datasets
+  if target not in domains:
+    raise UserError(
+      f"--target names '{target}'; known are {', '.join(domains)}."
+    )
   sources = [name for name in domains if name != target]
+  if len(sources) < 3:
+    raise UserError(
+      f'--experiment={setting.experiment} has {len(sources)} sources: with one '
+      'of them held out there is nothing to weigh.'
+    )
   return [
     Plan(
       remedy,
       [
         request
         for held_out in sources
-        for request in command.request_runs(
-          [remedy.method],
-          remedy.values,
-          [held_out],
-          [name for name in sources if name != held_out],
+        for request in _request(
+          remedy, held_out, [name for name in sources if name != held_out]
         )
       ],
-      command.request_runs(
-        [remedy.method], remedy.values, [target], epochs=target_epochs
-      ),
+      _request(remedy, target, epochs=target_epochs),
     )
     for remedy in REMEDIES
   ]
+
+
+def _request(
+  remedy: Remedy, target: str, sources: Sequence[str] = (), epochs: int = 0
+) -> list[Request]:
+  """Returns a remedy's runs towards one target, from all sources by default."""
+  request = functools.partial(
+    command.request_runs,
+    [remedy.method],
+    targets=[target],
+    sources=sources,
+    epochs=epochs,
+  )
+  requests = request(remedy.values)
+  if remedy.is_held:
+    half = _count_steps(requests[0].config()) // 2
+    requests = request([*remedy.values, f'alpha_hold={half}'])
+  return requests
+
+
+def _count_steps(config: ml_collections.ConfigDict) -> int:
+  """Returns the length of a run, without its data."""
+  run, data = config.run, config.data
+  if not run.steps and not data.samples:
+    raise UserError(
+      '--set=samples=0 leaves open how many steps a run has, and so for how '
+      'many α is held equal.'
+    )
+  return run.steps or run.epochs * -(-data.samples // data.batch_size)
 
 
 def find_rows(plans: Sequence[Plan], lines: Sequence[Line]) -> list[Row]:
@@ -134,7 +153,8 @@ def find_rows(plans: Sequence[Plan], lines: Sequence[Line]) -> list[Row]:
     real = [r for r in (find_run(lines, q) for q in plan.real) if r is not None]
     rows.append(
       Row(
-        plan.remedy,
+        plan.remedy.name,
+        plan.remedy.is_equal,
         {
           name: _accuracy([x for x in apart if x['target'] == name])
           for name in dict.fromkeys(line['target'] for line in apart)
@@ -172,7 +192,7 @@ def draw(
   lines: list[Line],
   path: pathlib.Path,
 ) -> list[pathlib.Path]:
-  """Writes the table and draws a point for each remedy and column.
+  """Writes the table and the figure of the remedies that have runs.
 
   Args:
     plans: the runs of all remedies.
@@ -182,75 +202,18 @@ def draw(
     path: of the files, without their endings.
   """
   rows = find_rows(plans, lines)
-  if not rows:
-    raise UserError('No remedy has all its runs with a source held out yet.')
-  title = make_title(setting, [x for x in lines if x['target'] != target])
-  header = ['weights', *rows[0].held_out, 'mean', '1/Σα² per source']
-  header += [target, f'α on {target}']
-  table = [_cells(row) for row in rows]
-  chosen = max(rows, key=lambda row: row.mean).remedy.name
-  caption = (
-    f'{title}. Accuracy (%) on each source that was the target, without '
-    f'{target}, and their mean, which chooses: {chosen}. {target} itself is '
-    'only reported.'
-  )
-  return [
-    _write_markdown(path, caption, header, table),
-    style.write_csv(path, header, table),
-    *style.save(_draw_points(title, target, rows), path),
-  ]
-
-
-def _cells(row: Row) -> list[str]:
-  alpha = ', '.join(f'{k} {v:.2f}' for k, v in row.alpha.items())
-  return [
-    row.remedy.name,
-    *(f'{value:.1f}' for value in row.held_out.values()),
-    f'{row.mean:.1f}',
-    f'{row.effective:.2f}',
-    '' if row.target is None else f'{row.target:.1f}',
-    alpha,
-  ]
-
-
-def _write_markdown(
-  path: pathlib.Path,
-  caption: str,
-  header: Sequence[str],
-  table: Sequence[Sequence[str]],
-) -> pathlib.Path:
-  cells = [header, ['---'] * len(header), *table]
-  rows = [f'| {" | ".join(row)} |' for row in cells]
-  path = path.with_name(f'{path.name}.md')
-  with write_whole(path) as file:
-    file.write('\n'.join([caption, '', *rows, '']))
-  return path
-
-
-def _draw_points(title: str, target: str, rows: Sequence[Row]) -> Figure:
-  figure, (axes,) = style.make_panels(1, title, (5.2, 0.6 + 0.3 * len(rows)))
-  places = range(len(rows))
-  for name in rows[0].held_out:
-    values = [row.held_out[name] for row in rows]
-    label = f'{style.domain_name(name)} held out'
-    axes.plot(values, places, 'o', color=style.domain_color(name), label=label)
-  means = [row.mean for row in rows]
-  axes.plot(means, places, '|', color=palette.BLACK, ms=12, label='their mean')
-  reached = [(r.target, p) for r, p in zip(rows, places, strict=True)]
-  known = [(value, place) for value, place in reached if value is not None]
-  if known:
-    label = f'{style.domain_name(target)}, only reported'
-    axes.plot(*zip(*known, strict=True), 'x', color=palette.GREY, label=label)
-  axes.set_yticks(places, [row.remedy.name for row in rows])
-  axes.set_ylim(len(rows) - 0.4, -0.6)
-  axes.set_xlabel('accuracy (%)')
-  figure.legend(loc='outside lower center', ncols=3)
-  return figure
+  requests = [request for plan in plans for request in plan.held_out]
+  seeds = len({request.seed for request in requests})
+  title = make_title(setting, find_runs(lines, requests))
+  title += f', {seeds} seed{"s" * (seeds > 1)}'
+  return remedy_table.write(title, target, rows, path)
 
 
 def main() -> None:
   """Trains what is missing and draws."""
-  target = _TARGET.value
+  setting = command.current_setting()
+  default = 'mnistm' if setting.experiment == 'digits' else setting.targets[0]
+  target = _TARGET.value or default
   plans = make_plans(target, _TARGET_EPOCHS.value)
   requests = [request for plan in plans for request in plan.held_out]
   requests += [request for plan in plans for request in plan.real]
@@ -260,9 +223,12 @@ def main() -> None:
 
 
 if __name__ == '__main__':
-  command.define_flags('digits', epochs=2)
+  command.define_flags('digits', epochs=2, has_targets=False)
   _TARGET = flags.DEFINE_string(
-    'target', 'mnistm', 'the target of the study, which chooses nothing'
+    'target',
+    '',
+    'the target of the study, which chooses nothing; by default mnistm, or the '
+    "first of the experiment's",
   )
   _TARGET_EPOCHS = flags.DEFINE_integer(
     'target_epochs', 5, 'length of the runs towards the target', lower_bound=1

@@ -17,14 +17,15 @@ from experiments.runs import command
 from experiments.runs.records import Line, find_values, make_title
 from experiments.runs.scales import Setting
 from moda_jax import cli
+from moda_jax.errors import UserError
 
-Points = dict[float, dict[int, float]]  # accuracy (%) by value and seed
+Points = dict[float, dict[int, Line]]  # runs by value and seed
 Curves = dict[tuple[str, str], Points]  # by target and other values
 _TEX = {'mu_s': r'$\mu_s$', 'mu_c': r'$\mu_c$'}
 
 
 def find_curves(setting: Setting, lines: list[Line], name: str) -> Curves:
-  """Returns accuracies (%) by value, for each target and all other values.
+  """Returns runs by value, for each target and all other values.
 
   Args:
     setting: the experiment at its scale.
@@ -40,7 +41,7 @@ def find_curves(setting: Setting, lines: list[Line], name: str) -> Curves:
     rest = {k: v for k, v in find_values(line, setting).items() if k != name}
     shown = ', '.join(f'{k}={v}' for k, v in rest.items())
     points = curves.setdefault((line['target'], shown), {})
-    points.setdefault(value, {})[line['seed']] = 100 * line['accuracy']
+    points.setdefault(value, {})[line['seed']] = line
   return {key: points for key, points in curves.items() if len(points) > 1}
 
 
@@ -48,11 +49,20 @@ def draw(
   setting: Setting, lines: list[Line], path: pathlib.Path
 ) -> list[pathlib.Path]:
   """Draws a panel for each μ; writes the numbers beside."""
-  title = make_title(setting, lines)
+  found = {name: find_curves(setting, lines, name) for name in _TEX}
+  drawn = [
+    line
+    for curves in found.values()
+    for points in curves.values()
+    for runs in points.values()
+    for line in runs.values()
+  ]
+  if not drawn:
+    raise UserError('No two of the runs differ in one μ alone.')
+  title = make_title(setting, drawn)
   figure, panels = style.make_panels(2, title, (3.4, 2.6), sharey=True)
   rows: list[list[object]] = []
-  for axes, name in zip(panels, _TEX, strict=True):
-    curves = find_curves(setting, lines, name)
+  for axes, (name, curves) in zip(panels, found.items(), strict=True):
     several = len({rest for _, rest in curves}) > 1
     for (target, rest), points in curves.items():
       label = style.domain_name(target) + (f' ({rest})' if several else '')
@@ -75,7 +85,7 @@ def summarise(points: Points) -> list[tuple[float, float, float]]:
   """Returns value, mean and standard deviation over seeds, in order."""
   summary = []
   for value in sorted(points):
-    accuracies = list(points[value].values())
+    accuracies = [100 * run['accuracy'] for run in points[value].values()]
     deviation = np.std(accuracies, ddof=1) if len(accuracies) > 1 else 0.0
     summary.append((value, float(np.mean(accuracies)), float(deviation)))
   return summary

@@ -118,12 +118,22 @@ def _catch_sigterm() -> Iterator[None]:
 
 
 def describe_command() -> str:
-  """Returns the help of the command that runs: its docstring and its flags."""
+  """Returns the help of the command that runs: its docstring and its flags.
+
+  Its flags are those that it or another module of its package has defined.
+  """
   module = sys.modules['__main__']
   lines = [(module.__doc__ or '').strip(), '', 'Flags:']
-  own = flags.FLAGS.flags_by_module_dict().get(sys.argv[0], [])
+  package = _module_name().partition('.')[0]
+  own = [
+    flag
+    for name, defined in flags.FLAGS.flags_by_module_dict().items()
+    if name == sys.argv[0] or name.partition('.')[0] == package
+    for flag in defined
+  ]
   for flag in sorted(own, key=lambda flag: flag.name):
-    default = '' if flag.default in (None, []) else f' (default {flag.default})'
+    has_default = flag.default not in (None, [], '')
+    default = f' (default {flag.default})' if has_default else ''
     lines.append(f'  --{flag.name}: {flag.help}{default}')
   return '\n'.join(lines)
 
@@ -142,11 +152,16 @@ def is_watched() -> bool:
 
 def command_line() -> str:
   """Returns the command that runs, where it is one of ours; otherwise ''."""
-  spec = getattr(sys.modules['__main__'], '__spec__', None)
-  name = spec.name.removesuffix('.__main__') if spec else ''
+  name = _module_name()
   if name.partition('.')[0] not in ('moda_jax', 'experiments'):
     return ''
   return shlex.join(['python', '-m', name, *sys.argv[1:]])
+
+
+def _module_name() -> str:
+  """Returns the name of the module that `python -m` runs; otherwise ''."""
+  spec = getattr(sys.modules['__main__'], '__spec__', None)
+  return spec.name.removesuffix('.__main__') if spec else ''
 
 
 def log_to_stdout() -> None:

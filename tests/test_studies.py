@@ -14,7 +14,6 @@ from experiments import (
   bound,
   demo,
   label_shift,
-  remedies,
   sensitivity,
   source_weights,
   views,
@@ -23,7 +22,7 @@ from experiments.figures import curves, published, style
 from experiments.runs import command, descriptions, records, runner
 from experiments.runs.scales import find_setting
 from experiments.theory import terms
-from experiments.theory.measure import Bound
+from experiments.theory.measure import Bound, find_samples
 from moda_jax.data.domains import Domain
 from moda_jax.errors import UserError
 from moda_jax.report import palette
@@ -77,6 +76,8 @@ def test_sensitivity_has_a_curve_for_each_target(tmp_path):
   }  # a single value of μ_c is no curve
   row = found['mu_s', '0.5', 'mnistm']
   assert (float(row['accuracy']), row['seeds']) == (50.0, '2')
+  with pytest.raises(UserError, match='No two of the runs differ in one μ'):
+    sensitivity.draw(TINY, lines[:2], tmp_path / 'drawn')
 
 
 def test_a_trend_leaves_out_the_start():
@@ -85,8 +86,7 @@ def test_a_trend_leaves_out_the_start():
   slope, intercept = curves.fit_trend(epochs, values)
   assert slope == pytest.approx(-0.5)
   assert intercept == pytest.approx(70)
-  with pytest.raises(UserError, match='needs more than 3 evaluations'):
-    curves.fit_trend(epochs[:3], values[:3])
+  assert curves.fit_trend(epochs[:3], values[:3]) is None
 
 
 def test_over_training_has_slopes(tmp_path):
@@ -101,6 +101,71 @@ def test_over_training_has_slopes(tmp_path):
   check_files(files)
   slopes = {row['method']: float(row['slope']) for row in read_csv(files[-1])}
   assert slopes == pytest.approx({'mdan': -1.0, 'moda_fm': 0.0}, abs=1e-9)
+  make_curve(lines[0], 0.5, 0.6, 0.7)
+  files = curves.draw_accuracy(TINY, lines[:1], tmp_path / 'drawn')
+  assert [row['slope'] for row in read_csv(files[-1])] == ['', '', '']
+
+
+def make_curve(line, *accuracies):
+  steps = [6 * i for i in range(1, len(accuracies) + 1)]
+  line['curve'] = {'step': steps, 'target/accuracy': accuracies}
+  return line
+
+
+def test_runs_at_other_values_have_a_curve_of_their_own(tmp_path):
+  given = [('', 0.1), ('', 0.5), (',seed=1', 0.7), (',mu_s=0.4', 0.9)]
+  lines = [
+    make_curve(
+      make_line(tmp_path / str(number), f'mini:synth{values}'), *[accuracy] * 4
+    )
+    for number, (values, accuracy) in enumerate(given)
+  ]
+  files = curves.draw_accuracy(TINY, lines, tmp_path / 'drawn')
+  rows = read_csv(files[-1])
+  found = {
+    row['values']: (row['seeds'], float(row['accuracy'])) for row in rows
+  }
+  # Of the two lines of seed 0 the last one counts.
+  assert found == {
+    '': ('2', pytest.approx(60)),
+    'mu_s=0.4': ('1', pytest.approx(90)),
+  }
+  assert {row['target'] for row in rows} == {'synth'}  # not the setting's
+  make_curve(lines[1], *[0.5] * 5)
+  with pytest.raises(UserError, match='moda_fm on synth were evaluated at'):
+    curves.draw_accuracy(TINY, lines, tmp_path / 'drawn')
+
+
+def spy_on_titles(monkeypatch):
+  titles, make_panels = [], style.make_panels
+
+  def keep(count, title, *args, **options):
+    titles.append(title)
+    return make_panels(count, title, *args, **options)
+
+  monkeypatch.setattr(style, 'make_panels', keep)
+  return titles
+
+
+def test_source_weights_are_those_of_the_longest_run(tmp_path, monkeypatch):
+  lines = []
+  for number, values in enumerate(
+    [{'steps': 3}, {'mu_s': 0.4}, {}, {'seed': 1}, {'steps': 12}]
+  ):
+    alpha = {f'alpha/{n}': number / 10 for n in ('mnist', 'uci', 'synth')}
+    pairs = ','.join(f'{k}={v}' for k, v in {**TINY.values, **values}.items())
+    config, folder = get_config(f'mini:mnistm,{pairs}'), tmp_path / str(number)
+    write_run(folder, config, **alpha)
+    lines += descriptions.describe_run(folder, TINY)
+  titles = spy_on_titles(monkeypatch)
+  for count, drawn in (2, '0.1'), (4, '0.2'), (5, '0.4'):
+    files = curves.draw_source_weights(TINY, lines[:count], tmp_path / 'drawn')
+    assert {row['alpha'] for row in read_csv(files[-1])} == {drawn}
+  assert len(titles) == 3
+  assert all("β moves at 0.1 of the paper's rate" in title for title in titles)
+  lines[4]['config']['optimizer.beta_rate'] = 1.0
+  curves.draw_source_weights(TINY, lines, tmp_path / 'drawn')
+  assert 'β moves' not in titles[-1]
 
 
 def test_source_weights_are_those_of_moda_fm(tmp_path):
@@ -131,6 +196,11 @@ def test_mu_s_by_target():
   }
   with pytest.raises(UserError, match='must be target:value'):
     source_weights.parse_pairs(['0.1'])
+  source_weights.check_targets(['mnist'], ['mnist', 'svhn'])
+  with pytest.raises(
+    UserError, match="names 'mnitm'; the targets are mnist, s"
+  ):
+    source_weights.check_targets(['mnist', 'mnitm'], ['mnist', 'svhn'])
 
 
 def test_a_study_trains_records_and_draws(study_flags, tmp_path, monkeypatch):
@@ -160,40 +230,51 @@ def test_a_study_trains_records_and_draws(study_flags, tmp_path, monkeypatch):
   command.run_study('sensitivity', requests, draw)
   assert len(trained) == 1
   assert seen == [(TINY, 1, 'sensitivity_digits_tiny')] * 2
+  other = command.request_runs(['moda_fm'], ['mu_s=0.5'], ['mnistm'])
+  with pytest.raises(UserError, match='has no runs to show yet'):
+    command.run_study('sensitivity', other, draw)
+  study_flags.render_only = False
+  command.run_study('sensitivity', other, draw)
+  assert len(trained) == 2
+  assert seen[2:] == seen[:1]  # without the run at μ_s = 0.3
+  study_flags.render_only = True
   with pytest.raises(UserError, match='has no runs to show yet'):
     command.run_study('other', requests, draw)
 
 
-def test_remedies_are_chosen_on_held_out_sources(study_flags, tmp_path):
-  plans = remedies.make_plans('mnistm', 1)
-  assert [plan.remedy for plan in plans] == list(remedies.REMEDIES)
-  lines = []
-  for number, plan in enumerate(plans[:2]):
-    assert sorted(r.target for r in plan.held_out) == ['mnist', 'synth', 'uci']
-    for request in plan.held_out:
-      assert 'mnistm' not in request.config().data.sources
-      assert request.target not in request.config().data.sources
-    for request in (*plan.held_out, *plan.real):
-      alpha = dict.fromkeys(request.config().data.sources, 0.0)
-      alpha[next(iter(alpha))] = 1.0
-      accuracy = 0.9 if request.target == 'mnistm' else 0.5 + 0.1 * number
-      weights = {f'alpha/{name}': value for name, value in alpha.items()}
-      write_run(request.folder, request.config(), accuracy, **weights)
-      lines += descriptions.describe_run(request.folder, TINY)
-  # One held-out run of the third remedy does not make a row of it.
-  request = plans[2].held_out[0]
-  write_run(request.folder, request.config())
-  lines += descriptions.describe_run(request.folder, TINY)
-  rows = remedies.find_rows(plans, lines)
-  assert [row.mean for row in rows] == pytest.approx([50, 60])
-  assert [row.target for row in rows] == pytest.approx([90, 90])
-  assert rows[0].effective == pytest.approx(1 / 2)  # one of two sources
-  assert list(rows[0].alpha.values()) == [1, 0, 0]
-  files = remedies.draw(plans, 'mnistm', TINY, lines, tmp_path / 'drawn')
-  assert [f.suffix for f in files] == ['.md', '.csv', '.png', '.pdf']
-  assert '| 60.0 | 0.50 | 90.0 |' in files[0].read_text()
-  with pytest.raises(UserError, match='No remedy has all its runs'):
-    remedies.draw(plans, 'mnistm', TINY, lines[-1:], tmp_path / 'drawn')
+def test_given_lines_are_those_of_the_setting(study_flags, tmp_path):
+  arguments = ['mnistm', 'mnistm,mu_s=0.4', 'mnist', 'mnistm,method=fm']
+  lines = [
+    make_line(tmp_path / str(number), f'mini:{argument}')
+    for number, argument in enumerate(arguments)
+  ]
+  path = tmp_path / 'given.jsonl'
+  study_flags.lines = str(path)
+  requests = command.request_runs(['moda_fm'], targets=['mnistm'])
+  drawn = []
+
+  def draw(setting, lines, path):
+    drawn.extend(lines)
+    return []
+
+  def run():
+    command.run_study('overtraining', requests, draw)
+
+  with pytest.raises(UserError, match=r'given.jsonl: there is no such file'):
+    run()
+  records.append_lines(path, lines)
+  run()  # with the values of any run, not only the requested ones
+  assert drawn == lines[:2]
+  other = {**lines[0], 'experiment': 'office31', 'scale': 'features'}
+  records.append_lines(path, [other])
+  with pytest.raises(
+    UserError, match=r'line 5 .* set --experiment=office31 --scale=features'
+  ):
+    run()
+  path.unlink()
+  records.append_lines(path, lines[2:])
+  with pytest.raises(UserError, match='no run of moda_fm towards mnistm'):
+    run()
 
 
 def test_the_demo_draws_both_runs_in_the_colours_of_all_figures(
@@ -296,6 +377,19 @@ def test_the_divergence_is_that_of_the_mixture():
   assert terms.divergence([0.5, 0.5], [ones, ones], zeros) == 2
   assert terms.divergence([1.0, 0.0], [ones, zeros], ones) == 0
   assert terms.divergence([0.25, 0.75], [ones, zeros], zeros) == 0.5
+
+
+def test_the_bound_takes_two_samples_of_each_source(tmp_path):
+  domains = tiny.make_domains()
+  count = len(domains.sources)
+  assert find_samples(domains, 2 * count) == 2 * count
+  assert find_samples(domains) >= find_samples(domains, 3 * count + 1)
+  for samples in (1, 2 * count - 1):
+    with pytest.raises(UserError, match=f'{2 * count} or more are needed'):
+      find_samples(domains, samples)
+  for delta in (0, 1, 2, math.nan):
+    with pytest.raises(UserError, match=f'--delta={delta:g} must be above 0'):
+      Bound(tmp_path, delta=delta)
 
 
 @pytest.mark.slow

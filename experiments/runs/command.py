@@ -16,7 +16,10 @@ Draw = Callable[[Setting, list[records.Line], pathlib.Path], list[pathlib.Path]]
 
 
 def define_flags(
-  experiment: str, scale: str = 'paper', epochs: int = 0
+  experiment: str,
+  scale: str = 'paper',
+  epochs: int = 0,
+  has_targets: bool = True,
 ) -> None:
   """Defines the flags that every study has.
 
@@ -24,10 +27,12 @@ def define_flags(
     experiment: the paper's, for this study.
     scale: the default.
     epochs: the default length; 0 takes the config's.
+    has_targets: whether the study is of the targets that --targets names.
   """
   flags.DEFINE_enum('experiment', experiment, EXPERIMENTS, 'the experiment')
   flags.DEFINE_enum('scale', scale, SCALES, 'at which size')
-  flags.DEFINE_list('targets', [], "targets; the paper's by default")
+  if has_targets:
+    flags.DEFINE_list('targets', [], "targets; the paper's by default")
   flags.DEFINE_string(
     'results', 'experiments/results', 'folder of lines and figures'
   )
@@ -92,7 +97,10 @@ def run_study(
   draw: Draw,
   known: Sequence[records.Line] = (),
 ) -> None:
-  """Trains what is missing, then draws all lines of the study.
+  """Trains what is missing, then draws the requested runs.
+
+  With --lines it draws those of the file that have a target and a method of the
+  requests, whatever their other values.
 
   Args:
     name: of the study, which its files begin with.
@@ -106,9 +114,39 @@ def run_study(
   path = pathlib.Path(given.lines or f'{out}.jsonl')
   if not (given.render_only or given.lines):
     train_missing(requests, path, find_slots(given.jobs), known=known)
-  lines = [*known, *records.read_lines(path)]
-  if given.targets:
-    lines = [line for line in lines if line['target'] in given.targets]
+  if given.lines:
+    lines = _read_given(path, setting, requests)
+  else:
+    lines = [*known, *records.read_lines(path)]
+    lines = records.find_runs(lines, requests)
   if not lines:
     raise UserError(f'{path} has no runs to show yet.')
   print('\n'.join(str(file) for file in draw(setting, lines, out)))
+
+
+def _read_given(
+  path: pathlib.Path, setting: Setting, requests: Sequence[Request]
+) -> list[records.Line]:
+  """Returns the lines of a file that --lines names which a study compares."""
+  if not path.is_file():
+    raise UserError(f'--lines={path}: there is no such file.')
+  lines = records.read_lines(path)
+  for number, line in enumerate(lines, 1):
+    experiment, scale = line['experiment'], line['scale']
+    if (experiment, scale) != (setting.experiment, setting.scale):
+      raise UserError(
+        f'--lines={path}: line {number} is a run of {experiment} at scale '
+        f'{scale}, not of {setting.experiment} at scale {setting.scale}; set '
+        f'--experiment={experiment} --scale={scale}.'
+      )
+  wanted = {(request.target, request.method) for request in requests}
+  found = [x for x in lines if (x['target'], x['method']) in wanted]
+  if not found:
+    targets, methods = (
+      sorted(set(names)) for names in zip(*wanted, strict=True)
+    )
+    raise UserError(
+      f'--lines={path} has no run of {", ".join(methods)} towards '
+      f'{", ".join(targets)}.'
+    )
+  return found

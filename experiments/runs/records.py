@@ -155,15 +155,27 @@ def has_run(lines: Iterable[Line], request: Request) -> bool:
 
 def find_run(lines: Iterable[Line], request: Request) -> Line | None:
   """Returns the line of a run of the request's config, if there is one."""
+  return next(iter(find_runs(lines, [request])), None)
+
+
+def find_runs(lines: Iterable[Line], requests: Iterable[Request]) -> list[Line]:
+  """Returns all lines of runs of the requests' configs, in their order."""
+  wanted = [_describe(request) for request in requests]
+  return [
+    line for line in lines if any(_is_same(line, other) for other in wanted)
+  ]
+
+
+def _describe(request: Request) -> Line:
+  """Returns what the line of a request's run has in common with it."""
   config = request.config()
-  wanted = {
+  return {
     'target': request.target,
     'method': request.method,
     'seed': request.seed,
     'sources': list(config.data.sources),
     'config': flat_config(config),
   }
-  return next((line for line in lines if _is_same(line, wanted)), None)
 
 
 def has_line(lines: Iterable[Line], wanted: Line) -> bool:

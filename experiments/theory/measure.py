@@ -11,7 +11,7 @@ import optax
 
 from experiments.theory import terms
 from moda_jax.data.batches import epoch_steps
-from moda_jax.data.domains import Domain
+from moda_jax.data.domains import Domain, Domains
 from moda_jax.data.rows import take_rows
 from moda_jax.errors import UserError
 from moda_jax.objectives import metrics as names
@@ -78,6 +78,8 @@ class Bound:
       delta: δ.
       training_steps: of the discriminator, at each checkpoint.
     """
+    if not 0 < delta < 1:
+      raise UserError(f'--delta={delta:g} must be above 0 and below 1.')
     recorded = read_recorded(folder)
     self.config = recorded.config
     self.folder, self.delta = folder, delta
@@ -92,9 +94,7 @@ class Bound:
       domains, self._method.batch_spec, self.config.data.batch_size
     )
     count = len(domains.sources)
-    smallest = min(source.size for source in domains.sources)
-    most = min(domains.target.size, count * smallest)
-    self.samples = min(samples or most, most) // count * count
+    self.samples = find_samples(domains, samples)
     rng = np.random.default_rng(self.config.run.seed)
     each = self.samples // count
     self._sources = [_take(d, each, rng) for d in domains.sources]
@@ -208,6 +208,25 @@ class Bound:
       ]
       said.append(np.concatenate(answers))
     return terms.divergence(alpha, said[:-1], said[-1])
+
+
+def find_samples(domains: Domains, most: int = 0) -> int:
+  """Returns n, the target samples; a multiple of the number of sources.
+
+  Args:
+    domains: what there is.
+    most: n at most; 0 takes as many as there are.
+  """
+  count = len(domains.sources)
+  smallest = min(source.size for source in domains.sources)
+  there = min(domains.target.size, count * smallest)
+  samples = min(most or there, there) // count * count
+  if samples < 2 * count:  # each is halved, to train and to ask
+    raise UserError(
+      f'--samples={most}, of {there}, must give two samples of each source: '
+      f'{2 * count} or more are needed.'
+    )
+  return samples
 
 
 def _take(domain: Domain, count: int, rng: np.random.Generator) -> Domain:
