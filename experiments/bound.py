@@ -53,6 +53,8 @@ def draw(
   right.plot(epochs, deviation, 's-', color=palette.PURPLE, label=r'$V$')
   right.set_title(f'n = {samples:,}, d = {dimension:,.0f}')
   left.set_ylim(bottom=0)
+  left.set_ylabel('risk')
+  right.set_ylabel('sampling terms')
   for axes in (left, right):
     axes.set_xlabel('epoch')
     axes.legend()
