@@ -3,9 +3,9 @@
   python -m moda_jax.main --config=configs/mini.py:mnistm --workdir=runs/mini
 
 adapts from MNIST digits, UCI digits and printed numbers to digits blended with
-photographs, at a quarter of the paper's width, in some five minutes on two CPU
-cores. Figures on mini digits are not comparable with published ones; those of
-the demo are in the README.
+photographs, at a quarter of the paper's width, in a few minutes on a CPU.
+Figures on mini digits are not comparable with published ones; those of the demo
+are in the README.
 
 Layers start as in He et al. The three μ are the best of seven draws by leaving
 one source out, 2,000 steps, see `experiments/results/mini_search.json`; the

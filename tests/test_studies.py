@@ -136,6 +136,19 @@ def test_runs_at_other_values_have_a_curve_of_their_own(tmp_path):
     curves.draw_accuracy(TINY, lines, tmp_path / 'drawn')
 
 
+def test_a_value_that_all_curves_share_is_named(tmp_path, monkeypatch):
+  line = make_line(tmp_path, 'mini:synth,mu_s=0.4,steps=24')
+  names, draw_method = [], curves._draw_method
+
+  def keep(axes, method, epochs, values, name):
+    names.append(name)
+    return draw_method(axes, method, epochs, values, name)
+
+  monkeypatch.setattr(curves, '_draw_method', keep)
+  curves.draw_accuracy(TINY, [make_curve(line, *[0.5] * 4)], tmp_path / 'drawn')
+  assert names == ['\n(mu_s=0.4)']  # the length is in the title
+
+
 def spy_on_titles(monkeypatch):
   titles, make_panels = [], style.make_panels
 

@@ -178,18 +178,23 @@ def test_runs_that_share_a_gpu_share_its_memory(monkeypatch):
 
 
 @pytest.mark.parametrize(
-  ('file', 'platforms', 'is_tpu'),
+  ('file', 'platforms', 'library', 'is_tpu'),
   [
-    ('accel0', '', True),
-    ('vfio/0', 'tpu,cpu', True),
-    ('accel0', 'cpu', False),
-    ('accel/accel0', '', False),
-    ('vfio/vfio', '', False),
+    ('accel0', '', True, True),
+    ('vfio/0', 'tpu,cpu', True, True),
+    ('vfio/0', '', False, False),
+    ('accel0', 'cpu', True, False),
+    ('accel/accel0', '', True, False),
+    ('vfio/vfio', '', True, False),
   ],
 )
 def test_a_tpu_serves_one_run_at_a_time(
-  tmp_path, monkeypatch, file, platforms, is_tpu
+  tmp_path, monkeypatch, file, platforms, library, is_tpu
 ):
+  if library:
+    (tmp_path / 'libtpu').mkdir()
+    (tmp_path / 'libtpu/__init__.py').touch()
+    monkeypatch.syspath_prepend(tmp_path)
   (tmp_path / file).parent.mkdir(exist_ok=True)
   (tmp_path / file).touch()
   monkeypatch.setattr(runner, '_DEVICES', tmp_path)

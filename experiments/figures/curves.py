@@ -73,7 +73,8 @@ def draw_accuracy(
 ) -> list[pathlib.Path]:
   """Draws accuracy per epoch, the mean over seeds, with slopes of the trend.
 
-  Runs of a method at other values have a curve of their own, which names them.
+  Runs of a method at other values have a curve of their own, which names them,
+  but for a length that is the same for all, which the title has.
   """
   lines = _with_curves(lines, ACCURACY)
   by_target = {
@@ -81,7 +82,8 @@ def draw_accuracy(
     for target, runs in _by_target(setting, lines).items()
   }
   several = len({key[1] for own in by_target.values() for key in own}) > 1
-  entries = max((1 + several) * len(own) for own in by_target.values())
+  named = several or any(_without_length(x, setting) for x in lines)
+  entries = max((1 + named) * len(own) for own in by_target.values())
   width, height = style.PANEL
   size = (width, height + _LEGEND + _ENTRY * entries)
   title = make_title(setting, lines)
@@ -90,7 +92,8 @@ def draw_accuracy(
   for axes, (target, groups) in zip(panels, by_target.items(), strict=True):
     for (method, values), runs in groups.items():
       epochs, accuracies = epochs_of(runs[0]), _mean_accuracy(runs)
-      name = f'\n({values})' if several and values else ''
+      other = values if several else _without_length(runs[0], setting)
+      name = f'\n({other})' if other else ''
       slope = _draw_method(axes, method, epochs, accuracies, name)
       rows += [
         [target, method, values, len(runs), epoch, accuracy, slope]
@@ -107,6 +110,13 @@ def draw_accuracy(
   panels[0].set_ylabel('accuracy (%)')
   header = ['target', 'method', 'values', 'seeds', 'epoch', 'accuracy', 'slope']
   return [*style.save(figure, path), style.write_csv(path, header, rows)]
+
+
+def _without_length(line: Line, setting: Setting) -> str:
+  values = find_values(line, setting)
+  return format_values(
+    {k: v for k, v in values.items() if k not in ('epochs', 'steps')}
+  )
 
 
 def _mean_accuracy(runs: list[Line]) -> np.ndarray:

@@ -5,6 +5,7 @@ changes the order of sums and so the bits of a result. What a run writes to its
 terminal is in `<run folder>.log`.
 """
 
+import importlib.util
 import os
 import pathlib
 import queue
@@ -97,9 +98,11 @@ _DEVICES = pathlib.Path('/dev')
 def _has_tpu() -> bool:
   """Says whether JAX will look for a TPU, and this machine has its chips."""
   platform = os.environ.get('JAX_PLATFORMS', '').partition(',')[0]
-  # Numbered: a directory /dev/accel and /dev/vfio/vfio are of other hardware.
+  # Numbered: a directory /dev/accel and /dev/vfio/vfio are of other hardware,
+  # and virtual machines have the numbers of vfio too: JAX needs libtpu as well.
   found = [*_DEVICES.glob('accel[0-9]*'), *_DEVICES.glob('vfio/[0-9]*')]
-  return platform in ('', 'tpu') and bool(found)
+  has_library = importlib.util.find_spec('libtpu') is not None
+  return platform in ('', 'tpu') and bool(found) and has_library
 
 
 Train = Callable[[Request, Slot], None]
