@@ -124,7 +124,7 @@ def test_whatever_goes_wrong_in_a_run_is_reported(tmp_path, error, reason):
 
   message = f'mnist fm seed 0 and 1 more failed: .*{reason}'
   with pytest.raises(UserError, match=message):
-    train(tmp_path, train_or_fail, seeds=1)
+    train(tmp_path, train_or_fail, seeds=1, slots=1)
   path = tmp_path / 'results' / 'digits_tiny.jsonl'
   found = {line['target'] for line in records.read_lines(path)}
   assert found == {'mnistm'}
