@@ -1,34 +1,21 @@
 """The studies: what they draw from runs, and the terms of the bound."""
 
-import csv
-import itertools
-import math
-
 import numpy as np
 import pytest
-import tiny
+from drawn import check_files, read_csv
 from made_up_runs import write_run
 
-import moda_jax
 from experiments import (
-  bound,
   demo,
-  label_shift,
   sensitivity,
   source_weights,
-  views,
 )
-from experiments.figures import curves, published, style
+from experiments.figures import curves, style
 from experiments.runs import command, descriptions, records, runner
 from experiments.runs.scales import find_setting
-from experiments.theory import terms
-from experiments.theory.measure import Bound, find_samples
-from moda_jax.data.domains import Domain
 from moda_jax.errors import UserError
 from moda_jax.report import palette
-from moda_jax.training import loop
 from moda_jax.training.config_files import get_config
-from moda_jax.training.saved_states import find_steps, load_state
 
 TINY = find_setting('digits', 'tiny')
 
@@ -38,16 +25,6 @@ def make_line(folder, argument, accuracy=0.6, **values):
   write_run(folder, get_config(f'{argument},{pairs}'), accuracy, **values)
   (line,) = descriptions.describe_run(folder, TINY)
   return line
-
-
-def read_csv(path):
-  with path.open() as file:
-    return list(csv.DictReader(file))
-
-
-def check_files(files):
-  assert {file.suffix for file in files} == {'.png', '.pdf', '.csv'}
-  assert all(file.stat().st_size for file in files)
 
 
 def test_sensitivity_has_a_curve_for_each_target(tmp_path):
@@ -315,123 +292,6 @@ def test_the_demo_draws_both_runs_in_the_colours_of_all_figures(
     palette.VERMILION,
   ]
   assert [line.get_ydata()[-1] for line in lines] == pytest.approx([60, 70])
-
-
-def list_rest(domain):
-  return domain.origin, domain.inputs, domain.labels, domain.classes
-
-
-def make_domains():
-  return [Domain(d.name, *list_rest(d)) for d in tiny.make_domains().sources]
-
-
-def test_label_shift_has_shares_and_distances(tmp_path):
-  files = label_shift.draw(TINY, make_domains(), tmp_path / 'drawn')
-  check_files(files)
-  rows = read_csv(files[-1])
-  shares = [float(r['value']) for r in rows if r['kind'] == 'share']
-  assert sum(shares) == pytest.approx(3)
-  assert sum(r['kind'] == 'distance' for r in rows) == 3
-
-
-def test_a_distance_is_shown_once_with_three_digits_in_its_cell():
-  names = ('books', 'dvd', 'electronics', 'kitchen')
-  domain = make_domains()[0]
-  domains = [Domain(name, *list_rest(domain)) for name in names]
-  # From 2.53e-4, which four decimals would round to one digit, to 0.1.
-  distances = {
-    pair: 0.1 if 'kitchen' in pair else 2.532e-4
-    for pair in itertools.combinations(names, 2)
-  }
-  setting = find_setting('reviews', 'small')
-  figure = label_shift.make_figure(setting, domains, distances)
-  figure.draw_without_rendering()
-  *_, axes = figure.axes
-  texts = [text.get_text() for text in axes.texts]
-  assert texts[0] == '0.000253\n(0.00167)'
-  assert texts[2] == '0.100\n(0.00509)'
-  assert len(texts) == 6
-  cell = axes.get_window_extent().width / 3
-  assert max(text.get_window_extent().width for text in axes.texts) < cell
-  shown = [label.get_text() for label in figure.axes[0].get_yticklabels()]
-  assert shown == list(domain.classes)
-
-
-def test_the_paper_s_distances_are_symmetric():
-  assert published.published_distance('svhn', 'mnist') == 0.117
-  assert published.published_distance('mnist', 'svhn') == 0.117
-  assert published.published_distance('mnist', 'books') is None
-
-
-def test_views_show_different_classes(tmp_path):
-  domains = make_domains()
-  chosen = views.choose(domains[0], 3, 0)
-  assert len(set(domains[0].labels[chosen])) == 3
-  assert len(set(views.choose(domains[0], 9, 0))) == 9
-  files = views.draw(TINY, domains, tmp_path / 'drawn', count=2)
-  check_files(files)
-  assert len(read_csv(files[-1])) == 6
-
-
-def test_the_terms_of_the_bound():
-  n, d, delta = 1000, 10, 0.1
-  equal = terms.sampling_term([0.5, 0.5], n, d, delta)
-  inner = 2 * d * math.log(2 * (n + 1)) + math.log(8 / delta)
-  assert equal == pytest.approx(2 * math.sqrt(2 * inner / n * 0.5))
-  single = terms.sampling_term([1.0, 0.0], n, d, delta)
-  assert single == pytest.approx(equal * math.sqrt(2))
-  v = terms.divergence_term(n, d, delta)
-  inner = 2 * d * math.log(2 * n) + math.log(4 / delta)
-  assert v == pytest.approx(2 * math.sqrt(inner / n))
-
-
-def test_the_divergence_is_that_of_the_mixture():
-  ones, zeros = np.ones(4, bool), np.zeros(4, bool)
-  assert terms.divergence([0.5, 0.5], [ones, ones], zeros) == 2
-  assert terms.divergence([1.0, 0.0], [ones, zeros], ones) == 0
-  assert terms.divergence([0.25, 0.75], [ones, zeros], zeros) == 0.5
-
-
-def test_the_bound_takes_two_samples_of_each_source(tmp_path):
-  domains = tiny.make_domains()
-  count = len(domains.sources)
-  assert find_samples(domains, 2 * count) == 2 * count
-  assert find_samples(domains) >= find_samples(domains, 3 * count + 1)
-  for samples in (1, 2 * count - 1):
-    with pytest.raises(UserError, match=f'{2 * count} or more are needed'):
-      find_samples(domains, samples)
-  for delta in (0, 1, 2, math.nan):
-    with pytest.raises(UserError, match=f'--delta={delta:g} must be above 0'):
-      Bound(tmp_path, delta=delta)
-
-
-@pytest.mark.slow
-def test_the_bound_of_a_run_at_each_checkpoint(tmp_path):
-  domains = tiny.make_domains()
-  for domain in (*domains.sources, domains.target):
-    file = tmp_path / f'{domain.name}.npz'
-    np.savez(file, images=domain.inputs, labels=domain.labels)
-  values = 'steps=6,checkpoint_every=2,keep_checkpoints=9,method=moda'
-  values += ',batch_size=8,log_every=2,network=tiny images'
-  config = moda_jax.get_config(f'arrays:{tmp_path},target=t,{values}')
-  run = tmp_path / 'run'
-  loop.train(config, run, devices=1)
-  assert find_steps(run) == [2, 4, 6]
-  assert int(load_state(run, 4).step) == 4
-  measured = Bound(run, dimension=5, training_steps=3)
-  assert measured.samples == 30  # of 32 target samples, a third per source
-  points = measured.measure()
-  assert [point.step for point in points] == [2, 4, 6]
-  for point in points:
-    assert 0 <= point.risk <= 1
-    assert 0 <= point.half_divergence <= 1
-    assert point.deviation == points[0].deviation
-    assert sum(point.alpha.values()) == pytest.approx(1, abs=1e-5)
-    assert 0 <= point.target_risk <= 1
-  files = bound.draw(points, 'random', 30, 5, tmp_path / 'bound')
-  check_files(files)
-  rows = read_csv(files[-1])
-  assert [row['lambda'] for row in rows] == ['unknowable'] * 3
 
 
 def test_a_figure_is_the_same_file_every_time(tmp_path):

@@ -13,6 +13,7 @@ from experiments.figures.composition_choice import (
   choose,
   find_tasks,
 )
+from experiments.figures.markdown import table_lines
 from experiments.figures.method_table import summarise
 from experiments.runs.records import Line
 from experiments.selection.agreeing import Agreements, Task
@@ -89,7 +90,7 @@ def _write_markdown(
     f'difference to `{REFERENCE}` at the same target and seed, mean ± standard '
     'error over these pairs; how often it is chosen without target labels.',
     '',
-    *_markdown(*_make_rows(targets, runs, choices)),
+    *table_lines(*_make_rows(targets, runs, choices)),
     '',
     *_explain_choices(targets, runs, choices),
     '',
@@ -99,13 +100,6 @@ def _write_markdown(
   with write_whole(path) as file:
     file.write('\n'.join(text))
   return path
-
-
-def _markdown(
-  header: Sequence[str], rows: Sequence[Sequence[str]]
-) -> list[str]:
-  cells = [header, ['---'] * len(header), *rows]
-  return [f'| {" | ".join(row)} |' for row in cells]
 
 
 def _make_rows(
@@ -182,7 +176,7 @@ def _explain_choices(
     "choice costs. Spearman's correlation is that of the criterion with the "
     'accuracy, on average over the pairs.',
     '',
-    *_markdown(header, rows),
+    *table_lines(header, rows),
     '',
     f'Which one, by {choices[0].criterion}:',
     '',

@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from experiments.figures import style
+from experiments.figures.markdown import table_lines
 from moda_jax.errors import UserError
 from moda_jax.files.atomic import write_whole
 from moda_jax.report import palette
@@ -105,11 +106,9 @@ def _write_markdown(
   header: Sequence[str],
   table: Sequence[Sequence[str]],
 ) -> pathlib.Path:
-  cells = [header, ['---'] * len(header), *table]
-  rows = [f'| {" | ".join(row)} |' for row in cells]
   path = path.with_name(f'{path.name}.md')
   with write_whole(path) as file:
-    file.write('\n'.join([caption, '', *rows, '']))
+    file.write('\n'.join([caption, '', *table_lines(header, table), '']))
   return path
 
 

@@ -130,12 +130,12 @@ def _train_seconds(lines: Sequence[Mapping[str, float]]) -> float:
 
 
 def _curve(lines: Sequence[Mapping[str, float]]) -> dict[str, list[float]]:
-  """Returns accuracy and source weights at every evaluation, by name."""
+  """Returns accuracy, class losses and source weights at every evaluation."""
   evaluated = [line for line in lines if ACCURACY in line]
   kept = [
     name
     for name in evaluated[-1]
-    if name.startswith((ACCURACY, f'{names.ALPHA}/'))
+    if name.startswith((ACCURACY, f'{names.CLASS}/', f'{names.ALPHA}/'))
   ]
   curve = {'step': [line['step'] for line in evaluated]}
   return curve | {
