@@ -8,6 +8,7 @@ from moda_jax.errors import UserError
 
 LEARNED = 'learned'  # the strong view whose magnitudes are
 FIT = -1  # what a value is until the data is known
+AUTO = 'auto'  # and what a name is
 
 
 @dataclasses.dataclass(frozen=True)

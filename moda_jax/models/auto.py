@@ -3,7 +3,7 @@
 import dataclasses
 
 from moda_jax.config import option
-from moda_jax.models.layers import KERNEL_INITS
+from moda_jax.models.layers import INITS
 from moda_jax.models.networks import Networks
 
 
@@ -16,7 +16,7 @@ class AutoOptions:
   """
 
   width: float = option(1.0, above=0)
-  init: str = option('torch', choices=tuple(KERNEL_INITS))
+  init: str = option('torch', choices=INITS)
   pretrained: str = option('')
 
   def create(

@@ -11,6 +11,7 @@ from flax import linen as nn
 from moda_jax.config import option
 from moda_jax.errors import UserError
 from moda_jax.models.layers import (
+  INITS,
   KERNEL_INITS,
   bias_init,
   dense,
@@ -30,7 +31,7 @@ class DigitsOptions:
   """Convolutions for images of 32 × 32, as in the paper's digits."""
 
   width: float = option(1.0, above=0)
-  init: str = option('torch', choices=tuple(KERNEL_INITS))
+  init: str = option('torch', choices=INITS)
 
   def create(
     self, num_classes: int, axis_name: str | None = None, variant: str = ''

@@ -16,6 +16,8 @@ KERNEL_INITS = {
   'he': nn.initializers.he_normal(),
   'lecun': nn.initializers.lecun_normal(),
 }
+# As configs name them: 'auto' is chosen with the network, see `fitting`.
+INITS = (*KERNEL_INITS, 'auto')
 
 
 def bias_init(init: str, fan_in: int) -> nn.initializers.Initializer:

@@ -8,7 +8,7 @@ from flax import linen as nn
 
 from moda_jax.config import option
 from moda_jax.errors import UserError
-from moda_jax.models.layers import KERNEL_INITS, dense, logits, scaled
+from moda_jax.models.layers import INITS, dense, logits, scaled
 from moda_jax.models.networks import Dropout, Networks
 
 _LEAST_DEVIATION = 1e-6  # of a column; one that is constant stays at 0
@@ -26,7 +26,7 @@ class DropoutOptions:
   """
 
   width: float = option(1.0, above=0)
-  init: str = option('torch', choices=tuple(KERNEL_INITS))
+  init: str = option('torch', choices=INITS)
   dropout_min: float = option(0.2, least=0, below=1)
   dropout_max: float = option(0.8, least=0, below=1)
 

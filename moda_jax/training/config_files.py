@@ -9,7 +9,7 @@ import ml_collections
 
 import moda_jax
 from moda_jax import config as config_lib
-from moda_jax.data.options import FIT
+from moda_jax.data.options import AUTO, FIT
 from moda_jax.errors import UserError
 from moda_jax.training import options
 
@@ -103,12 +103,12 @@ def apply_path_argument(
 def own_data_config() -> ml_collections.ConfigDict:
   """Returns values for data of any kind, evaluated on the target itself.
 
-  Network, size of pictures and lengths are left open, see `fitting`; the views
-  are those of the paper's photographs.
+  Network, its start, size of pictures and lengths are left open, see `fitting`;
+  the views are those of the paper's photographs.
   """
   config = base_config()
   config.experiment = 'own data'
-  config.network.name = 'auto'
+  config.network.name = config.network.init = AUTO
   config.data.image_size = FIT
   config.data.evaluate_on = 'target'
   config.views.weak_flip = True

@@ -8,17 +8,19 @@ import ml_collections
 import numpy as np
 
 from moda_jax.data.domains import Domain, Domains
-from moda_jax.data.options import FIT
+from moda_jax.data.options import AUTO, FIT
 from moda_jax.data.pictures import UnsizedPictures
 from moda_jax.data.rows import are_rows
 from moda_jax.errors import UserError
 
 _log = logging.getLogger(__name__)
-AUTO = 'auto'
 WEIGHTS = 'resnet50.npz'  # what moda_jax.models.pretrained writes by default
 _SMALL = 64  # the largest side of pictures for the digits network
 _SIZES = {'features': 128, 'resnet50': 224}
 _DEFAULT_SIZE = 32
+# The digits network can stay for thousands of steps where PyTorch's start puts
+# it; the small networks on features do not.
+_INITS = {'digits': 'he'}
 _LOOKED_AT = 50  # pictures of a domain
 _COUNTED = 2**31 - 1  # the step is an int32
 _EPOCHS, _LEAST_STEPS, _MOST_STEPS = 30, 1_000, 10_000
@@ -27,10 +29,11 @@ _EPOCHS, _LEAST_STEPS, _MOST_STEPS = 30, 1_000, 10_000
 def fit_network(
   config: ml_collections.ConfigDict, domains: Domains
 ) -> ml_collections.ConfigDict:
-  """Returns the config with network and size of pictures chosen.
+  """Returns the config with network, its start and size of pictures chosen.
 
   Args:
-    config: `network.name` may be 'auto', `data.image_size` `FIT`.
+    config: `network.name` and `network.init` may be 'auto', `data.image_size`
+      `FIT`.
     domains: opened; pictures in files need not be read yet.
   """
   config = config.copy_and_resolve_references()
@@ -44,6 +47,8 @@ def fit_network(
     _log.info('network: %s, because %s (instead: %s)', name, reason, override)
   if config.network.name == 'features' and not config.network.pretrained:
     config.network.pretrained = WEIGHTS
+  if config.network.init == AUTO:
+    config.network.init = _INITS.get(config.network.name, 'torch')
   if config.data.image_size == FIT:
     config.data.image_size = _SIZES.get(config.network.name, _DEFAULT_SIZE)
   return config

@@ -73,6 +73,23 @@ def test_what_is_given_is_kept(tmp_path, values, name, size):
   assert (config.network.name, config.data.image_size) == (name, size)
 
 
+@pytest.mark.parametrize(
+  ('values', 'init'),
+  [
+    ('', 'he'),
+    ('network=digits', 'he'),
+    ('network=digits,init=torch', 'torch'),
+    ('network=features', 'torch'),
+    ('network=features,init=auto', 'torch'),
+    ('init=lecun', 'lecun'),
+  ],
+)
+def test_the_start_is_chosen_with_the_network(tmp_path, values, init):
+  write_folders(tmp_path, 40)
+  config = choose(tmp_path, f',{values}' * bool(values))
+  assert config.network.init == init
+
+
 @pytest.mark.slow
 def test_rows_choose_dense_layers(tmp_path, caplog):
   rng = np.random.default_rng(0)
@@ -135,7 +152,7 @@ def test_what_was_chosen_is_recorded_and_resumed(tmp_path):
   assert recorded['network'] == {
     'name': 'digits',
     'width': 0.05,
-    'init': 'torch',
+    'init': 'he',
   }
   assert recorded['data']['image_size'] == 32
   assert recorded['run']['eval_every'] == 1
