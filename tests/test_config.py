@@ -210,6 +210,12 @@ def test_a_leaf_name_needs_no_section_and_may_have_it():
     ('mnist,weights=darn,alpha_floor=0.2', ['alpha_floor', 'alpha_hold']),
     ('mnist,weights=darn,mu_s=0.4', ['objective.mu_s', 'darn_gamma']),
     ('mnist,dropout_min=0.1', ['network.dropout_min', "'digits'", 'width']),
+    ('mnist,method=moda,cutout=last', ['views.cutout', "'moda' has no strong"]),
+    ('mnist,method=moda,weak_rotation=3', ['as they are; weak_augment=']),
+    ('mnist,weak_augment=never,weak_rotation=3', ["'never' leaves both out"]),
+    ('mnist,learned_decay=0.5', ["strong='randaugment' learns nothing"]),
+    ('mnist,strong=learned,randaugment_max=9', ['learns the magnitudes']),
+    ('mnist,network=mlp,randaugment_n=1', ["strong view of network='mlp'"]),
   ],
 )
 def test_a_value_that_is_not_read_is_refused(argument, named):
@@ -217,6 +223,15 @@ def test_a_value_that_is_not_read_is_refused(argument, named):
     mini.get_config(argument)
   for text in named:
     assert text in str(error.value)
+
+
+def test_a_value_of_the_views_that_is_read_is_taken():
+  views = mini.get_config(
+    'mnist,method=moda,weak_augment=always,weak_rotation=3'
+  ).views
+  assert views.weak_rotation == 3
+  views = mini.get_config('mnist,strong=learned,learned_decay=0.5').views
+  assert views.learned_decay == 0.5
 
 
 def test_a_config_may_set_the_rate_of_beta_for_all_methods():

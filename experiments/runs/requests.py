@@ -12,6 +12,7 @@ from moda_jax.errors import UserError
 from moda_jax.objectives import METHODS, PARTS
 from moda_jax.training import options
 from moda_jax.training.config_files import get_config
+from moda_jax.training.unread import why_unread
 
 
 class Request(NamedTuple):
@@ -147,7 +148,8 @@ def _make_argument(
     key = pair.partition('=')[0]
     if key != 'values' and config_lib.full_name(config, key) is None:
       raise UserError(f"'{pair}': there is no value '{key}' in the config.")
-    if key == 'values' or _has(read, config_lib.full_name(config, key)):
+    full = config_lib.full_name(config, key)
+    if key == 'values' or (_has(read, full) and not why_unread(config, full)):
       kept.append(pair)
   return ','.join([base, *kept])
 

@@ -47,7 +47,7 @@ def fit_network(
     _log.info('network: %s, because %s (instead: %s)', name, reason, override)
   if config.network.name == 'features' and not config.network.pretrained:
     config.network.pretrained = WEIGHTS
-  if config.network.init == AUTO:
+  if config.network.get('init') == AUTO:
     config.network.init = _INITS.get(config.network.name, 'torch')
   if config.data.image_size == FIT:
     config.data.image_size = _SIZES.get(config.network.name, _DEFAULT_SIZE)

@@ -8,9 +8,8 @@ import ml_collections
 from moda_jax.objectives import PARTS, find_method
 from moda_jax.training import options
 from moda_jax.training.recorded import NOT_COMPARED, flatten
+from moda_jax.training.unread import explain_unread_views
 
-_STRONG = ('views.strong', 'views.cutout', 'views.randaugment_')
-_LEARNED = 'views.learned_'
 _SELECTION = 'run.selection'  # decides which checkpoint is the result
 _UNREAD = (*(n for n in NOT_COMPARED if n != _SELECTION), 'data.memory')
 
@@ -26,16 +25,12 @@ def describe_meaning(config: ml_collections.ConfigDict) -> dict[str, Any]:
   objective = values['objective']
   named = {kind: objective.pop(kind, '') for kind in ('method', *PARTS)}
   flat = flatten(values)
-  unread = (*_UNREAD, *_find_unread_views(config))
+  unread = (
+    *_UNREAD,
+    *(f'views.{name}' for name in explain_unread_views(config)),
+  )
   flat = {k: v for k, v in flat.items() if not k.startswith(unread)}
   return flat | {'objective.parts': _name_parts(config, named['method'])}
-
-
-def _find_unread_views(config: ml_collections.ConfigDict) -> tuple[str, ...]:
-  spec = find_method(config.objective).batch_spec
-  if not (spec.has_strong_view or spec.source_strong):
-    return (*_STRONG, _LEARNED)
-  return () if config.views.strong == 'learned' else (_LEARNED,)
 
 
 def _name_parts(config: ml_collections.ConfigDict, method: str) -> list[str]:

@@ -14,6 +14,7 @@ from moda_jax.models.networks import NetworkOptions
 from moda_jax.objectives import METHODS, PARTS, find_method, name_method
 from moda_jax.selection.criteria import CRITERIA
 from moda_jax.training.optimizers import OPTIMIZERS, OptimizerOptions
+from moda_jax.training.unread import why_unread
 
 
 @dataclasses.dataclass(frozen=True)
@@ -202,6 +203,12 @@ def refuse_unread(
         f'config.{full} = {config[section][name]!r}: '
         f"'{name_method(config.objective)}' does not read it; it has no source "
         'weights β.'
+      )
+    reason = why_unread(config, full)
+    if reason:
+      raise UserError(
+        f'config.{full} = {config[section][name]!r}: nothing reads it, since '
+        f'{reason}.'
       )
     if section not in kinds or name in _CHOICES.get(section, ()):
       continue
