@@ -3,7 +3,8 @@ r"""Accuracy against μ_s and against μ_c, as in the paper's appendix.
   python -m experiments.sensitivity --scale=small --targets=mnistm,svhn
 
 Trains MODA-FM at each value of one μ, with the other one at the config's (or
---set=mu_c=0.5), ten epochs each, and draws both on logarithmic axes.
+--set=mu_c=0.5), ten epochs each, and draws both on logarithmic axes. An empty
+--mu_s= leaves one of them out.
 """
 
 import pathlib
@@ -48,8 +49,9 @@ def find_curves(setting: Setting, lines: list[Line], name: str) -> Curves:
 def draw(
   setting: Setting, lines: list[Line], path: pathlib.Path
 ) -> list[pathlib.Path]:
-  """Draws a panel for each μ; writes the numbers beside."""
-  found = {name: find_curves(setting, lines, name) for name in _TEX}
+  """Draws a panel for each μ that was varied; writes the numbers beside."""
+  every = {name: find_curves(setting, lines, name) for name in _TEX}
+  found = {name: curves for name, curves in every.items() if curves}
   drawn = [
     line
     for curves in found.values()
@@ -60,7 +62,7 @@ def draw(
   if not drawn:
     raise UserError('No two of the runs differ in one μ alone.')
   title = make_title(setting, drawn)
-  figure, panels = style.make_panels(2, title, (3.4, 2.6), sharey=True)
+  figure, panels = style.make_panels(len(found), title, (3.4, 2.6), sharey=True)
   rows: list[list[object]] = []
   for axes, (name, curves) in zip(panels, found.items(), strict=True):
     several = len({rest for _, rest in curves}) > 1
@@ -73,8 +75,7 @@ def draw(
       ]
     axes.set_xscale('log')
     axes.set_xlabel(_TEX[name])
-    if curves:
-      axes.legend()
+    axes.legend()
   panels[0].set_ylabel('accuracy (%)')
   header = ['varied', 'value', 'target', 'other values', 'seeds']
   header += ['accuracy', 'standard deviation']
