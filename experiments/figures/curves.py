@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
 from experiments.figures import style
 from experiments.figures.method_table import format_values
@@ -101,6 +102,7 @@ def draw_accuracy(
       ]
     axes.set_title(style.domain_name(target))
     axes.set_xlabel('epoch')
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend(  # below, where no curve can be
       title='slope (points per epoch)',
       title_fontsize=7,
@@ -180,6 +182,7 @@ def draw_source_weights(
       ]
     axes.set_title(_weights_title(setting, run))
     axes.set_xlabel('epoch')
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_ylim(-0.02, 1.02)
     axes.legend()
   panels[0].set_ylabel(r'source weight $\alpha$')
