@@ -29,6 +29,7 @@ from moda_jax.objectives import METHODS, metrics
 from moda_jax.training.config_files import get_config
 
 _CLASSES = {'digits': 10, 'office31': 31, 'reviews': 2}
+_TARGET_ALONE = 'target'  # what the supervised bound learns from
 _LEFT = 0.9  # of the plateau's loss: below, something has been learned
 
 
@@ -62,11 +63,11 @@ def make_requests(
 
 
 def final_losses(line: Line) -> dict[str, float]:
-  """Returns the class loss at the last evaluation by source."""
+  """Returns the class loss at the last evaluation by source, if recorded."""
   prefix = f'{metrics.CLASS}/'
   return {
     name.removeprefix(prefix): curve[-1]
-    for name, curve in line['curve'].items()
+    for name, curve in (line['curve'] or {}).items()
     if name.startswith(prefix)
   }
 
@@ -85,8 +86,11 @@ def draw(
     lines: the finished runs.
     path: of the files, without their endings.
   """
+  lines = [line for line in lines if final_losses(line)]
+  if not lines:
+    raise UserError('None of the runs has recorded its class losses.')
   plateau = math.log(_CLASSES[setting.experiment])
-  names = [*domains, 'target']  # the latter of the supervised bound
+  names = [*domains, _TARGET_ALONE]
   header = ['start', 'method', 'learns from', *names, 'left the plateau']
   rows = [_cells(line, names, plateau) for line in lines]
   remain = sum(row[-1] == 'no' for row in rows)
@@ -108,7 +112,7 @@ def _cells(line: Line, names: Sequence[str], plateau: float) -> list[str]:
   return [
     line['config']['network.init'],
     line['method'],
-    '+'.join(line['sources']),
+    _TARGET_ALONE if _TARGET_ALONE in losses else '+'.join(line['sources']),
     *(f'{losses[name]:.3f}' if name in losses else '' for name in names),
     'yes' if has_left else 'no',
   ]

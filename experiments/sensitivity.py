@@ -8,6 +8,7 @@ Trains MODA-FM at each value of one μ, with the other one at the config's (or
 """
 
 import pathlib
+from collections.abc import Sequence
 
 import numpy as np
 from absl import flags
@@ -16,6 +17,7 @@ from matplotlib.axes import Axes
 from experiments.figures import style
 from experiments.runs import command
 from experiments.runs.records import Line, find_values, make_title
+from experiments.runs.requests import Request
 from experiments.runs.scales import Setting
 from moda_jax import cli
 from moda_jax.errors import UserError
@@ -99,14 +101,21 @@ def _draw_curve(axes: Axes, points: Points, color: str, label: str) -> None:
   )
 
 
-def main() -> None:
-  """Trains what is missing and draws."""
-  requests = [
+def make_requests(mu_s: Sequence[str], mu_c: Sequence[str]) -> list[Request]:
+  """Returns the runs at each value of one μ, the other being the config's."""
+  if not (mu_s or mu_c):
+    raise UserError('--mu_s= and --mu_c= are both empty: nothing is varied.')
+  return [
     request
-    for name, values in (('mu_s', _MU_S.value), ('mu_c', _MU_C.value))
+    for name, values in (('mu_s', mu_s), ('mu_c', mu_c))
     for value in values
     for request in command.request_runs(['moda_fm'], [f'{name}={value}'])
   ]
+
+
+def main() -> None:
+  """Trains what is missing and draws."""
+  requests = make_requests(_MU_S.value, _MU_C.value)
   command.run_study('sensitivity', requests, draw)
 
 

@@ -10,7 +10,7 @@ import sys
 ROOT = pathlib.Path(__file__).parents[1]
 TIMEOUT = 1800
 GLOO = re.compile(
-  r'(\[Gloo\]|Rank|is|connected|to|peer|ranks|Expected|number|of|[\d.:\s])+'
+  r'(?=.*\S)(\[Gloo\]|Rank|is|connected|to|peer|ranks|Expected|number|of|[\d.:\s])+'
 )
 
 

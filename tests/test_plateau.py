@@ -47,3 +47,16 @@ def test_one_source_on_the_plateau_is_enough(study_flags, tmp_path):
   assert [row['synth'] for row in rows] == ['0.500', '2.303']
   assert [row['left the plateau'] for row in rows] == ['yes', 'no']
   assert rows[0]['mnistm'] == ''
+
+
+def test_runs_without_class_losses_are_left_out(study_flags, tmp_path):
+  (request,) = plateau.make_requests(['supervised'], ['he'], 'mnistm')[:1]
+  write_run(request.folder, request.config(), **{'class/target': 0.5})
+  (line,) = descriptions.describe_run(request.folder, TINY)
+  assert plateau.final_losses(line) == {'target': 0.5}
+  older = [{**line, 'curve': None}, {**line, 'curve': {'step': [1]}}]
+  with pytest.raises(UserError, match='has recorded its class losses'):
+    plateau.draw(DOMAINS, TINY, older, tmp_path / 'drawn')
+  text, _ = plateau.draw(DOMAINS, TINY, [line, *older], tmp_path / 'drawn')
+  assert 'all but 0 of 1.' in text.read_text()
+  assert '| he | supervised | target |' in text.read_text()

@@ -11,10 +11,11 @@ import pytest
 import moda_jax
 from configs import arrays
 from moda_jax import select
+from moda_jax.data.load import open_domains
 from moda_jax.errors import UserError
 from moda_jax.selection.certainty import mean_entropy
 from moda_jax.selection.ranking import Candidate, rank
-from moda_jax.training import loop
+from moda_jax.training import fitting, loop
 from moda_jax.training.candidates import RunCandidate, open_candidates
 from moda_jax.training.left_out import read_search
 from moda_jax.training.meaning import describe_meaning
@@ -147,6 +148,17 @@ def test_runs_are_ranked_by_what_a_search_found_for_their_values(tmp_path):
     accuracy, reason = search.find_accuracy(make(argument, target))
     assert accuracy is None
     assert why in reason
+
+
+def test_a_search_counts_for_what_the_data_has_decided(tmp_path):
+  write_domains(tmp_path)
+  argument = f'{tmp_path},target=t,method=moda_fm,mu_s=0.25,epochs=3'
+  config = arrays.get_config(f'{argument},network=digits')
+  search = read_search(write_search(tmp_path / 'values.json', config))
+  fitted = fitting.fit_network(config, open_domains(config))
+  assert (fitted.network.init, fitted.data.image_size) == ('he', 32)
+  assert search.find_accuracy(fitted) == search.find_accuracy(config)
+  assert search.find_accuracy(fitted)[0] == 0.7
 
 
 def test_left_out_sources_choose_where_they_are_asked():

@@ -57,6 +57,20 @@ def test_sensitivity_has_a_curve_for_each_target(tmp_path):
     sensitivity.draw(TINY, lines[:2], tmp_path / 'drawn')
 
 
+def test_sensitivity_to_one_value_alone(study_flags, tmp_path):
+  study_flags.targets = ['mnistm']
+  requests = sensitivity.make_requests([], ['0.02', '0.5'])
+  assert [r.config().objective.mu_c for r in requests] == [0.02, 0.5]
+  lines = []
+  for request in requests:
+    write_run(request.folder, request.config())
+    lines += descriptions.describe_run(request.folder, TINY)
+  rows = read_csv(sensitivity.draw(TINY, lines, tmp_path / 'drawn')[-1])
+  assert [row['varied'] for row in rows] == ['mu_c', 'mu_c']
+  with pytest.raises(UserError, match='both empty: nothing is varied'):
+    sensitivity.make_requests([], [])
+
+
 def test_a_trend_leaves_out_the_start():
   epochs = np.arange(1, 9)
   values = np.where(epochs <= curves.SKIPPED, 0, 70 - 0.5 * epochs)

@@ -136,6 +136,7 @@ def _curve(lines: Sequence[Mapping[str, float]]) -> dict[str, list[float]]:
     name
     for name in evaluated[-1]
     if name.startswith((ACCURACY, f'{names.CLASS}/', f'{names.ALPHA}/'))
+    and all(name in line for line in evaluated)  # not if evaluated again
   ]
   curve = {'step': [line['step'] for line in evaluated]}
   return curve | {

@@ -8,11 +8,15 @@ import ml_collections
 
 from experiments.runs.scales import Setting
 from moda_jax import config as config_lib
+from moda_jax.data.options import AUTO
 from moda_jax.errors import UserError
 from moda_jax.objectives import METHODS, PARTS
 from moda_jax.training import options
 from moda_jax.training.config_files import get_config
 from moda_jax.training.unread import why_unread
+
+_CHOOSING = (*PARTS, 'network', 'optimizer')
+_VIEWS = ('strong', 'weak_augment')
 
 
 class Request(NamedTuple):
@@ -89,6 +93,7 @@ def make_requests(
   domains = get_config(setting.config).data.datasets
   _check(methods, METHODS, '--methods')
   _check(targets, domains, '--targets')
+  _refuse_open(values)
   if sources:
     _check(sources, domains, '--sources')
     _check_apart(sources, targets)
@@ -136,14 +141,19 @@ def _make_argument(
 ) -> str:
   """Returns config name and argument, without what the method does not read."""
   pairs = [f'{name}={value}' for name, value in setting.values.items()]
-  parts = [pair for pair in values if pair.partition('=')[0] in PARTS]
-  # What chooses a network or a part comes before what only that one reads.
+  # What chooses a network, a part or a view comes before what only that reads.
+  chosen = [pair for pair in values if pair.partition('=')[0] in _CHOOSING]
   first = f'{setting.config}:{target},method={method}'
-  base = ','.join([first, *pairs, *parts])
+  config = get_config(','.join([first, *pairs, *chosen]))
+  for pair in values:
+    key = pair.partition('=')[0]
+    if key in _VIEWS and not why_unread(config, f'views.{key}'):
+      chosen.append(pair)
+  base = ','.join([first, *pairs, *chosen])
   config = get_config(base)
   read = options.prune(config)
   kept: list[str] = []
-  for pair in (pair for pair in values if pair not in parts):
+  for pair in (pair for pair in values if pair not in chosen):
     pair = pair.replace('{target}', target).replace('{method}', method)
     key = pair.partition('=')[0]
     if key != 'values' and config_lib.full_name(config, key) is None:
@@ -152,6 +162,13 @@ def _make_argument(
     if key == 'values' or (_has(read, full) and not why_unread(config, full)):
       kept.append(pair)
   return ','.join([base, *kept])
+
+
+def _refuse_open(values: Iterable[str]) -> None:
+  """Refuses what the data decides: a run records what that was."""
+  for pair in values:
+    if pair in (f'init={AUTO}', f'network={AUTO}'):
+      raise UserError(f"'{pair}': a study names what it compares.")
 
 
 def _has(config: Mapping[str, Mapping], name: str | None) -> bool:

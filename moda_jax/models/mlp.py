@@ -20,7 +20,7 @@ class DropoutOptions:
 
   Attributes:
     width: the multiple of every hidden layer's size.
-    init: how layers start, a name in `layers.KERNEL_INITS`.
+    init: how layers start, a name in `layers.INITS`.
     dropout_min: the least rate of the dropout that is the strong view.
     dropout_max: the largest.
   """

@@ -49,6 +49,7 @@ def fit_network(
     config.network.pretrained = WEIGHTS
   if config.network.get('init') == AUTO:
     config.network.init = _INITS.get(config.network.name, 'torch')
+    _log.info('layers start as init=%s (another: init=)', config.network.init)
   if config.data.image_size == FIT:
     config.data.image_size = _SIZES.get(config.network.name, _DEFAULT_SIZE)
   return config

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import ml_collections
 
 from moda_jax import config as config_lib
+from moda_jax.data.options import AUTO, FIT
 from moda_jax.errors import UserError
 from moda_jax.training.meaning import describe_meaning
 
@@ -61,6 +62,7 @@ class Search(NamedTuple):
       for name in sorted({**self.meaning, **ours})
       if name not in full
       and name not in _OTHERWISE
+      and self.meaning.get(name) not in (AUTO, FIT)  # the same data decides
       and self.meaning.get(name, _MISSING) != ours.get(name, _MISSING)
     ]
     if differing:

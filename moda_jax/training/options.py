@@ -207,8 +207,8 @@ def refuse_unread(
     reason = why_unread(config, full)
     if reason:
       raise UserError(
-        f'config.{full} = {config[section][name]!r}: nothing reads it, since '
-        f'{reason}.'
+        f'config.{full} = {config[section][name]!r}: training does not read '
+        f'it, since {reason}.'
       )
     if section not in kinds or name in _CHOICES.get(section, ()):
       continue

@@ -1,4 +1,8 @@
-"""Which values of the views a config does not read, and why."""
+"""Which values of the views training does not read, and why.
+
+Not all: with `network=features`, which makes its views for all methods, those
+of the weak view pass even where there is one view alone.
+"""
 
 import ml_collections
 
@@ -26,16 +30,20 @@ def explain_unread_views(config: ml_collections.ConfigDict) -> dict[str, str]:
   elif issubclass(NETWORKS.get(network, object), DropoutOptions):
     reason = f"dropout is the strong view of network='{network}'"
     unread |= dict.fromkeys(_STRONG, reason)
+  elif views.strong == 'none':
+    unread |= dict.fromkeys(_STRONG[1:], "strong='none' distorts nothing")
   elif views.strong == 'learned':
     unread |= dict.fromkeys(_RANGE, "strong='learned' learns the magnitudes")
   else:
     unread['learned_'] = f"strong='{views.strong}' learns nothing"
-  if views.weak_augment == 'never':
+  if network in ('mlp', 'reviews'):
+    unread['weak_'] = f"network='{network}' takes rows, which have no weak view"
+  elif views.weak_augment == 'never':
     unread |= dict.fromkeys(_WEAK, "weak_augment='never' leaves both out")
   elif (
     views.weak_augment == 'auto'
     and not spec.has_strong_view
-    and network not in ('auto', 'features')  # these are made for all methods
+    and network not in ('auto', 'features')
   ):
     reason = f"'{method}' trains on images as they are; weak_augment='always' "
     unread |= dict.fromkeys(_WEAK, f'{reason}changes that')
