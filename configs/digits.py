@@ -23,8 +23,9 @@ SynthDigits alone for good.
 AdaDelta moves it by its rate whatever the gradient, so that at the full one α
 leaves sources before they are learned: 44.0 % after 5,000 steps (another run of
 the same), against 29.3 % at the full rate and at most 43.1 % with five other
-remedies. Equal weights
-(weights=uniform) have 51.9 % there, more than any that are learned.
+remedies. Equal weights (weights=uniform) have 51.9 % there, more than any that
+are learned; on MNIST-M, which chose nothing, they have 64.2 % after five
+epochs, the tenth 65.4 and the full rate 54.2.
 
 μ_c = 0.1, the authors' value, has 45.7 % after 10,000 steps. 0.5, which the
 paper finds better, has 26.7 % even when the term waits until step 5,000:

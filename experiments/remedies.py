@@ -22,7 +22,13 @@ from absl import flags
 from experiments.figures import remedy_table
 from experiments.figures.remedy_table import Row
 from experiments.runs import command
-from experiments.runs.records import Line, find_run, find_runs, make_title
+from experiments.runs.records import (
+  Line,
+  find_run,
+  find_runs,
+  format_lengths,
+  make_title,
+)
 from experiments.runs.requests import Request
 from experiments.runs.scales import Setting
 from moda_jax import cli
@@ -206,7 +212,8 @@ def draw(
   seeds = len({request.seed for request in requests})
   title = make_title(setting, find_runs(lines, requests))
   title += f', {seeds} seed{"s" * (seeds > 1)}'
-  return remedy_table.write(title, target, rows, path)
+  real = find_runs(lines, [request for plan in plans for request in plan.real])
+  return remedy_table.write(title, target, format_lengths(real), rows, path)
 
 
 def main() -> None:

@@ -48,6 +48,7 @@ def test_remedies_are_chosen_on_held_out_sources(study_flags, tmp_path):
   text = files[0].read_text()
   assert '| 60.0 | 0.50 | 90.0 |' in text
   assert ', 1 seed. ' in text
+  assert 'mnistm itself, 1 epoch, is only reported' in text
   with pytest.raises(UserError, match='No remedy has all its runs'):
     remedies.draw(plans, 'mnistm', TINY, lines[-1:], tmp_path / 'drawn')
 
@@ -62,11 +63,11 @@ def test_equal_weights_are_not_chosen(tmp_path):
     make_row('the better', 20, 30),
     make_row('equal', 50, 30, is_equal=True),
   ]
-  files = remedy_table.write('Title', 't', rows, tmp_path / 'drawn')
+  files = remedy_table.write('Title', 't', '', rows, tmp_path / 'drawn')
   caption = files[0].read_text().splitlines()[0]
   assert 'which chooses: the better. Equal weights' in caption
-  assert 'are higher on a and the mean. t itself' in caption
-  files = remedy_table.write('Title', 't', rows[:2], tmp_path / 'drawn')
+  assert 'are higher on a and the mean. t itself, not trained' in caption
+  files = remedy_table.write('Title', 't', '', rows[:2], tmp_path / 'drawn')
   assert 'Equal weights' not in files[0].read_text()
   with pytest.raises(UserError, match='No remedy has all its runs'):
     remedy_table.choose(rows[2:])

@@ -40,13 +40,18 @@ class Row(NamedTuple):
 
 
 def write(
-  title: str, target: str, rows: Sequence[Row], path: pathlib.Path
+  title: str,
+  target: str,
+  length: str,
+  rows: Sequence[Row],
+  path: pathlib.Path,
 ) -> list[pathlib.Path]:
   """Writes the table and draws a point for each row and column.
 
   Args:
     title: of table and figure.
     target: of the study.
+    length: of the runs towards it; empty without any.
     rows: the ways, in order.
     path: of the files, without their endings.
   """
@@ -57,12 +62,13 @@ def write(
   caption = (
     f'{title}. Accuracy (%) on each source that was the target, without '
     f'{target}, and their mean, which chooses: {chosen.name}. '
-    f'{_compare_with_equal(rows, chosen)}{target} itself is only reported.'
+    f'{_compare_with_equal(rows, chosen)}{target} itself, '
+    f'{length or "not trained yet"}, is only reported.'
   )
   return [
     _write_markdown(path, caption, header, table),
     style.write_csv(path, header, table),
-    *style.save(_draw_points(title, target, rows), path),
+    *style.save(_draw_points(title, target, length, rows), path),
   ]
 
 
@@ -112,7 +118,9 @@ def _write_markdown(
   return path
 
 
-def _draw_points(title: str, target: str, rows: Sequence[Row]) -> Figure:
+def _draw_points(
+  title: str, target: str, length: str, rows: Sequence[Row]
+) -> Figure:
   figure, (axes,) = style.make_panels(1, title, (5.2, 0.6 + 0.3 * len(rows)))
   places = range(len(rows))
   for name in rows[0].held_out:
@@ -124,7 +132,7 @@ def _draw_points(title: str, target: str, rows: Sequence[Row]) -> Figure:
   reached = [(r.target, p) for r, p in zip(rows, places, strict=True)]
   known = [(value, place) for value, place in reached if value is not None]
   if known:
-    label = f'{style.domain_name(target)}, only reported'
+    label = f'{style.domain_name(target)}, {length}, only reported'
     axes.plot(*zip(*known, strict=True), 'x', color=palette.GREY, label=label)
   axes.set_yticks(places, [row.name for row in rows])
   axes.set_ylim(len(rows) - 0.4, -0.6)

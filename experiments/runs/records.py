@@ -142,10 +142,14 @@ def _setting_config(
 
 def make_title(setting: Setting, lines: Iterable[Line]) -> str:
   """Returns the setting's title with the length of these runs."""
-  lengths = {
-    f'{line["steps"] / line["epoch_steps"]:.3g} epochs' for line in lines
-  }
-  return setting.title_with(' or '.join(sorted(lengths)))
+  return setting.title_with(format_lengths(lines))
+
+
+def format_lengths(lines: Iterable[Line]) -> str:
+  """Returns the lengths of runs as text, such as `2 epochs or 5 epochs`."""
+  lengths = {f'{line["steps"] / line["epoch_steps"]:.3g}' for line in lines}
+  texts = [f'{length} epoch{"s" * (length != "1")}' for length in lengths]
+  return ' or '.join(sorted(texts))
 
 
 def has_run(lines: Iterable[Line], request: Request) -> bool:
