@@ -33,6 +33,8 @@ confident mistakes on a source held out become its classes. Minimum class
 confusion beside FixMatch (target_term=fixmatch+mcc), which is not the paper's,
 has 58.5 %: 75.1 on MNIST and 65.4 on SVHN, but only 35.0 on SynthDigits, where
 the default has 21.3, 57.8 and 58.1.
+On MNIST-M itself, which chose nothing, μ_c = 1.0 has 76.7 % after ten epochs
+and 0.1 has 70.2.
 
 The argument is <target>[,key=value…]: mnist, mnistm, svhn or synth, and any
 single values of the config, such as method=moda or width=0.5. The data must be
